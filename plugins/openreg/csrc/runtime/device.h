@@ -1,0 +1,42 @@
+// The devices and the calling thread's current one.
+#pragma once
+
+#include <c10/core/Device.h>
+
+namespace openreg {
+
+// Number of devices. Starts nothing and never throws: a driver that cannot answer has no devices.
+c10::DeviceIndex device_count() noexcept;
+
+c10::DeviceIndex current_device();
+
+// Throws torch.AcceleratorError ("invalid device ordinal") for an index without a device.
+void set_device(c10::DeviceIndex index);
+
+// Makes `index` current and returns the device that was. A negative index changes nothing.
+c10::DeviceIndex exchange_device(c10::DeviceIndex index);
+
+// Makes a device current for the life of the object.
+class DeviceScope {
+ public:
+  explicit DeviceScope(c10::DeviceIndex index) : index_(index), previous_(exchange_device(index)) {}
+  ~DeviceScope();
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  c10::DeviceIndex index_;
+  c10::DeviceIndex previous_;
+};
+
+// Waits for all streams of the device; the current device stays as it is.
+void synchronize_device(c10::DeviceIndex index);
+
+// The index itself, or the current device's for -1. Throws for an index without a device.
+c10::DeviceIndex checked_index(c10::DeviceIndex index);
+
+inline c10::Device device_at(c10::DeviceIndex index) {
+  return c10::Device(c10::DeviceType::PrivateUse1, index);
+}
+
+}  // namespace openreg
