@@ -1,0 +1,169 @@
+#include "kernels/alias.h"
+
+#include <ATen/core/DeprecatedTypeProperties.h>
+#include <ATen/ops/empty_strided.h>
+#include <c10/core/TensorImpl.h>
+
+#include "kernels/kernel_memory.h"
+#include "kernels/sparse.h"
+#include "runtime/device.h"
+#include "runtime/error.h"
+#include "runtime/stream.h"
+
+namespace openreg {
+
+at::Tensor make_alias(const at::Tensor& tensor) {
+  const c10::TensorImpl& source = *tensor.unsafeGetTensorImpl();
+  auto alias = at::detail::make_tensor<c10::TensorImpl>(kernel_storage(source.unsafe_storage()),
+                                                        c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                                        source.dtype());
+  c10::TensorImpl* impl = alias.unsafeGetTensorImpl();
+  impl->set_sizes_and_strides(source.sizes(), source.strides(), source.storage_offset());
+  if (C10_UNLIKELY(source.is_conj())) impl->_set_conj(true);
+  if (C10_UNLIKELY(source.is_neg())) impl->_set_neg(true);
+  if (C10_UNLIKELY(source.is_wrapped_number())) impl->set_wrapped_number(true);
+  return alias;
+}
+
+KernelScope::KernelScope(c10::DeviceIndex device) : stream_(current_driver_stream(device)) {
+  OREG_CHECK(oregKernelBegin(stream_));
+  outer_memory_ = exchange_kernel_memory(device);
+}
+
+KernelScope::~KernelScope() {
+  exchange_kernel_memory(outer_memory_);
+  oregKernelEnd(stream_);  // cannot fail: this thread holds the stream
+}
+
+namespace {
+
+at::Tensor view_of_argument(const c10::TensorImpl& argument, const c10::TensorImpl& result) {
+  auto view = at::detail::make_tensor<c10::TensorImpl>(
+      c10::TensorImpl::VIEW, c10::Storage(argument.unsafe_storage()),
+      c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), result.dtype());
+  c10::TensorImpl* impl = view.unsafeGetTensorImpl();
+  impl->set_sizes_and_strides(result.sizes(), result.strides(), result.storage_offset());
+  if (result.is_conj()) impl->_set_conj(true);
+  if (result.is_neg()) impl->_set_neg(true);
+  return view;
+}
+
+// The kernel has written its result to host memory: it came from a thread or a library with memory
+// of its own.
+at::Tensor copy_to_device(const at::Tensor& result, c10::DeviceIndex device) {
+  auto copy = at::empty_strided(result.sizes(), result.strides(),
+                                result.options().device(device_at(device)));
+  return copy.copy_(result);
+}
+
+}  // namespace
+
+AliasCall::~AliasCall() {
+  if (!scope_.has_value()) return;
+  // The kernel has thrown. What it resized before is resized, as on the CPU.
+  try {
+    finish();
+  } catch (const std::exception& error) {
+    TORCH_WARN("While another error was handled: ", error.what());
+  }
+}
+
+at::Tensor AliasCall::alias(const at::Tensor& tensor) { return add(tensor, nullptr); }
+at::Tensor AliasCall::alias_mutable(at::Tensor& tensor) { return add(tensor, &tensor); }
+
+c10::List<std::optional<at::Tensor>> AliasCall::alias_indices(
+    const c10::List<std::optional<at::Tensor>>& indices) {
+  c10::TensorImpl* const host_tensor = host_tensor_;
+  c10::List<std::optional<at::Tensor>> aliases;
+  aliases.reserve(indices.size());
+  for (const std::optional<at::Tensor> index : indices) {
+    aliases.push_back(index.has_value() ? std::optional<at::Tensor>(alias(keep(*index)))
+                                        : std::nullopt);
+  }
+  host_tensor_ = host_tensor;
+  return aliases;
+}
+
+at::Tensor AliasCall::add(const at::Tensor& tensor, at::Tensor* reference) {
+  if (!tensor.defined()) return tensor;
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  if (C10_UNLIKELY(!impl->is_privateuseone())) {
+    if (reference != nullptr) host_mutable_ = impl;
+    if (impl->dim() > 0) host_tensor_ = impl;
+    return tensor;
+  }
+  const c10::DeviceIndex device = impl->device().index();
+  if (device_ < 0) device_ = device;
+  if (device_ != device) other_device_ = device;
+  arguments_.push_back(
+      {impl, reference, impl->has_storage() ? make_alias(tensor) : alias_sparse(*this, tensor)});
+  return arguments_.back().alias;
+}
+
+void AliasCall::begin() {
+  if (device_ < 0) device_ = current_device();
+  if (C10_UNLIKELY(other_device_ >= 0 || host_tensor_ != nullptr || host_mutable_ != nullptr)) {
+    const c10::TensorImpl* host = host_mutable_ != nullptr ? host_mutable_ : host_tensor_;
+    TORCH_CHECK(false,
+                "Expected all tensors to be on the same device, but found at least two devices, ",
+                device_at(device_), " and ",
+                other_device_ >= 0 ? device_at(other_device_) : host->device(), "!");
+  }
+  scope_.emplace(device_);
+}
+
+void AliasCall::finish() {
+  scope_.reset();
+  for (const Argument& argument : arguments_) {
+    if (argument.reference == nullptr || !argument.original->has_storage()) continue;
+    const c10::TensorImpl& alias = *argument.alias.unsafeGetTensorImpl();
+    c10::TensorImpl& original = *argument.original;
+    take_device_memory(*alias.unsafe_storage().unsafeGetStorageImpl(),
+                       *original.unsafe_storage().unsafeGetStorageImpl());
+    if (C10_UNLIKELY(alias.sizes() != original.sizes() || alias.strides() != original.strides() ||
+                     alias.storage_offset() != original.storage_offset())) {
+      original.set_sizes_and_strides(alias.sizes(), alias.strides(), alias.storage_offset());
+    }
+  }
+}
+
+at::Tensor AliasCall::wrap(at::Tensor result) {
+  if (!result.defined() || !result.is_cpu()) return result;
+  for (const Argument& argument : arguments_) {
+    if (argument.alias.is_same(result)) {
+      return at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(
+          argument.original));
+    }
+  }
+  return result.unsafeGetTensorImpl()->has_storage() ? wrap_storage(std::move(result))
+                                                     : wrap_sparse(*this, result);
+}
+
+at::Tensor AliasCall::wrap_storage(at::Tensor result) {
+  c10::TensorImpl* impl = result.unsafeGetTensorImpl();
+  c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
+  for (const Argument& argument : arguments_) {
+    if (argument.alias.unsafeGetTensorImpl()->has_storage() &&
+        argument.alias.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() == storage) {
+      return view_of_argument(*argument.original, *impl);
+    }
+  }
+  // Several results may share one new storage; the first of them has turned it into the device's
+  // then.
+  const bool ours =
+      result.use_count() == 1 && (storage->device_type() == c10::DeviceType::PrivateUse1 ||
+                                  become_device_storage(*storage, device_));
+  if (C10_UNLIKELY(!ours)) return copy_to_device(result, device_);
+  impl->set_storage_keep_dtype(impl->storage());  // reads the device from the storage again
+  impl->_change_backend_component_keys(device_at(device_));
+  return result;
+}
+
+at::Tensor& AliasCall::original_of(const at::Tensor& result) {
+  for (const Argument& argument : arguments_) {
+    if (argument.reference != nullptr && argument.alias.is_same(result)) return *argument.reference;
+  }
+  TORCH_INTERNAL_ASSERT(false, "the kernel returned a reference to none of its arguments");
+}
+
+}  // namespace openreg

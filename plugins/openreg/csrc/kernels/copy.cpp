@@ -1,0 +1,88 @@
+// Copies in every direction, between devices, dtypes and layouts.
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/copy_ops.h>
+#include <ATen/ops/resize.h>
+#include <torch/library.h>
+
+#include "kernels/alias.h"
+#include "kernels/kernel.h"
+#include "runtime/device.h"
+#include "runtime/error.h"
+#include "runtime/stream.h"
+
+namespace openreg {
+namespace {
+
+bool on_device(const at::Tensor& tensor) { return tensor.is_privateuseone(); }
+
+// The same bytes in the same order on both sides, with nothing to convert.
+bool same_bytes(const at::Tensor& dst, const at::Tensor& src) {
+  return dst.scalar_type() == src.scalar_type() && dst.sizes() == src.sizes() &&
+         dst.strides() == src.strides() && dst.is_non_overlapping_and_dense() &&
+         dst.is_conj() == src.is_conj() && dst.is_neg() == src.is_neg();
+}
+
+void copy_bytes(const at::Tensor& dst, const at::Tensor& src, c10::DeviceIndex device) {
+  const auto kind = !on_device(src)   ? oregMemcpyHostToDevice
+                    : !on_device(dst) ? oregMemcpyDeviceToHost
+                                      : oregMemcpyDeviceToDevice;
+  const oregStream_t stream = current_driver_stream(device);
+  OREG_CHECK(oregStreamSynchronize(
+      stream));  // so that the copy runs now and both tensors may be freed at once
+  OREG_CHECK(
+      oregMemcpyAsync(dst.mutable_data_ptr(), src.const_data_ptr(), dst.nbytes(), kind, stream));
+}
+
+// The host's side of the copy is an ordinary CPU tensor, the device's an alias.
+void copy_elements(const at::Tensor& dst, const at::Tensor& src, c10::DeviceIndex device) {
+  at::Tensor to = on_device(dst) ? make_alias(dst) : dst;
+  const at::Tensor from = on_device(src) ? make_alias(src) : src;
+  const KernelScope scope(device);
+  at::_ops::copy_::redispatch(kCpuKeys, to, from, /*non_blocking=*/false);
+}
+
+// Replaces the operator itself rather than _copy_from underneath it: PyTorch's copy_ would set up
+// an iterator first.
+at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool /*non_blocking*/) {
+  TORCH_CHECK(self.defined(), "self is undefined");
+  TORCH_CHECK(src.defined(), "src is undefined");
+  if (self.is_same(src)) return self;
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      (self.is_cpu() || on_device(self)) && (src.is_cpu() || on_device(src)), "Cannot copy from ",
+      src.device(), " to ", self.device(), ". Copy through the CPU.");
+  TORCH_CHECK_NOT_IMPLEMENTED(self.layout() == c10::kStrided && src.layout() == c10::kStrided,
+                              "Cannot copy between layouts ", src.layout(), " and ", self.layout(),
+                              " on ", c10::get_privateuse1_backend(), ".");
+  const c10::DeviceIndex device = (on_device(self) ? self : src).device().index();
+  if (on_device(src) && src.device().index() != device) {
+    // Between devices the copy runs on the target's stream, after what the source's stream has been
+    // given so far.
+    OREG_CHECK(oregStreamSynchronize(current_driver_stream(src.device().index())));
+  }
+  if (same_bytes(self, src)) {
+    if (self.numel() > 0) copy_bytes(self, src, device);
+  } else {
+    copy_elements(self, src, device);
+  }
+  return self;
+}
+
+at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
+  at::Tensor target = dst;
+  return copy_(target, self, non_blocking);
+}
+
+at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
+  at::Tensor target = dst;
+  at::_ops::resize_::call(target, self.sym_sizes(), std::nullopt);
+  return copy_(target, self, /*non_blocking=*/false);
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  library.impl("copy_", TORCH_FN(copy_));
+  library.impl("_copy_from", TORCH_FN(copy_from));
+  library.impl("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
+}
+
+}  // namespace
+}  // namespace openreg

@@ -1,0 +1,146 @@
+// Kernels without boxing: Kernel<at::_ops::add_Tensor>::call has the operator's own signature and
+// runs the CPU kernel on aliases. What happens to an argument or a result follows from its type, so
+// that one line registers an operator.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/IListRef.h>
+#include <torch/library.h>
+
+#include <tuple>
+#include <vector>
+
+#include "kernels/alias.h"
+#include "runtime/generator.h"
+
+namespace openreg {
+
+inline constexpr c10::DispatchKeySet kCpuKeys{c10::DispatchKey::CPU};
+
+// ---- Arguments ----
+
+template <class T>
+struct ToKernel {  // scalars, sizes, flags
+  static std::remove_reference_t<T>& convert(AliasCall&, std::remove_reference_t<T>& argument) {
+    return argument;
+  }
+};
+template <>
+struct ToKernel<const at::Tensor&> {
+  static at::Tensor convert(AliasCall& call, const at::Tensor& tensor) {
+    return call.alias(tensor);
+  }
+};
+template <>
+struct ToKernel<at::Tensor&> {
+  static at::Tensor convert(AliasCall& call, at::Tensor& tensor) {
+    return call.alias_mutable(tensor);
+  }
+};
+template <>
+struct ToKernel<const std::optional<at::Tensor>&> {
+  static std::optional<at::Tensor> convert(AliasCall& call,
+                                           const std::optional<at::Tensor>& tensor) {
+    return tensor.has_value() ? std::optional<at::Tensor>(call.alias(*tensor)) : std::nullopt;
+  }
+};
+template <>
+struct ToKernel<std::optional<at::Generator>> {
+  static std::optional<at::Generator> convert(AliasCall& call,
+                                              const std::optional<at::Generator>& generator) {
+    return engine_of(generator,
+                     call.device());  // a generator comes after the tensors in every schema
+  }
+};
+template <class List>
+struct ListToKernel {
+  static std::vector<at::Tensor> convert(AliasCall& call, const List& tensors) {
+    std::vector<at::Tensor> aliases;
+    aliases.reserve(tensors.size());
+    for (const at::Tensor& tensor : tensors) aliases.push_back(call.alias(tensor));
+    return aliases;
+  }
+};
+template <>
+struct ToKernel<at::TensorList> : ListToKernel<at::TensorList> {};
+template <>
+struct ToKernel<const at::ITensorListRef&> : ListToKernel<at::ITensorListRef> {};
+template <>
+struct ToKernel<const c10::List<std::optional<at::Tensor>>&> {
+  static c10::List<std::optional<at::Tensor>> convert(
+      AliasCall& call, const c10::List<std::optional<at::Tensor>>& indices) {
+    return call.alias_indices(indices);
+  }
+};
+
+// ---- Results ----
+
+template <class R>
+struct FromKernel {  // numbers
+  static R convert(AliasCall&, R result) { return result; }
+};
+template <>
+struct FromKernel<at::Tensor> {
+  static at::Tensor convert(AliasCall& call, at::Tensor result) {
+    return call.wrap(std::move(result));
+  }
+};
+template <>
+struct FromKernel<at::Tensor&> {
+  static at::Tensor& convert(AliasCall& call, at::Tensor& result) {
+    return call.original_of(result);
+  }
+};
+template <>
+struct FromKernel<std::vector<at::Tensor>> {
+  static std::vector<at::Tensor> convert(AliasCall& call, std::vector<at::Tensor> results) {
+    for (at::Tensor& result : results) result = call.wrap(std::move(result));
+    return results;
+  }
+};
+template <class... Rs>
+struct FromKernel<std::tuple<Rs...>> {
+  static std::tuple<Rs...> convert(AliasCall& call, std::tuple<Rs...> results) {
+    return std::apply(
+        [&](auto&... r) {
+          return std::tuple<Rs...>(FromKernel<Rs>::convert(call, static_cast<Rs&&>(r))...);
+        },
+        results);
+  }
+};
+
+// ---- The kernel ----
+
+template <class Op, class Schema = typename Op::schema>
+struct Kernel;
+
+template <class Op, class R, class... Args>
+struct Kernel<Op, R(Args...)> {
+  static R call(Args... args) {
+    AliasCall call;
+    // Braces: the arguments are taken in order.
+    auto aliases = std::tuple<decltype(ToKernel<Args>::convert(call, args))...>{
+        ToKernel<Args>::convert(call, args)...};
+    call.begin();
+    const auto run = [](auto&... arguments) -> R { return Op::redispatch(kCpuKeys, arguments...); };
+    if constexpr (std::is_void_v<R>) {
+      std::apply(run, aliases);
+      call.finish();
+    } else {
+      R result = std::apply(run, aliases);
+      call.finish();
+      return FromKernel<R>::convert(call, static_cast<R&&>(result));
+    }
+  }
+};
+
+// Registers kernels for operators: implement<at::_ops::add_Tensor, ...>(library).
+template <class... Ops>
+void implement(torch::Library& library) {
+  const auto name = [](const char* base, const char* overload) {
+    return *overload == '\0' ? std::string(base) : std::string(base) + "." + overload;
+  };
+  (library.impl(name(Ops::name, Ops::overload_name).c_str(), TORCH_FN(Kernel<Ops>::call)), ...);
+}
+
+}  // namespace openreg

@@ -1,0 +1,61 @@
+"""The hooks through which devhost knows OpenReg. Importing this module loads neither torch nor native code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from devhost import AmpPolicy, DeviceInfo, KernelRegistry, ProbeResult, hookimpl
+
+from devhost_openreg._build import BUILT_FOR_TORCH
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+@hookimpl
+def devhost_device() -> DeviceInfo:
+    return DeviceInfo(
+        name="openreg",
+        description="Simulated accelerator with a compiled driver, runtime and kernels",
+        simulated=True,
+        built_for_torch=BUILT_FOR_TORCH,
+    )
+
+
+@hookimpl
+def devhost_probe() -> ProbeResult:
+    from devhost_openreg import _driver
+
+    try:
+        names = tuple(
+            _driver.get_device_properties(index).name for index in range(_driver.device_count())
+        )
+    except _driver.DriverError as error:
+        return ProbeResult(available=False, reason=str(error))
+    return ProbeResult(available=True, devices=names)
+
+
+@hookimpl
+def devhost_kernels(registry: KernelRegistry) -> None:
+    registry.load("devhost_openreg._C")
+
+
+@hookimpl
+def devhost_runtime() -> ModuleType:
+    from devhost_openreg import _C
+
+    return _C
+
+
+@hookimpl
+def devhost_rng() -> ModuleType:
+    from devhost_openreg import _C
+
+    return _C
+
+
+@hookimpl
+def devhost_amp() -> AmpPolicy:
+    import torch
+
+    return AmpPolicy(supported_dtypes=(torch.bfloat16, torch.float16), default_dtype=torch.float16)
