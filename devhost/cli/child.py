@@ -1,0 +1,113 @@
+"""The process in which `devhost list` runs one plugin's code, so that it may crash or hang there.
+
+Reports to the parent as lines of JSON: ``{"stage": ...}`` before each step, which tells where a
+crash happened, and ``{"result": ...}`` at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from importlib.metadata import EntryPoint
+from types import SimpleNamespace
+from typing import Any
+
+from devhost import checks, torch_compat
+from devhost.discovery import DEVICE_GROUP, EXTENSION_GROUP
+from devhost.errors import exception_text
+from devhost.manager import Hooks
+from devhost.types import DeviceInfo
+
+
+def main(request: dict[str, Any]) -> None:
+    """Do what the parent asks and end the process.
+
+    Args:
+        request: ``{"inspect": {"name", "value", "torch"}}`` or
+            ``{"select": {"extensions": [...], "candidates": [...]}}``.
+    """
+    # The plugin may print: its output goes where errors go, the real one is for the parent.
+    channel = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+    def send(message: dict[str, Any]) -> None:
+        channel.write(json.dumps(message) + "\n")
+        channel.flush()
+
+    try:
+        answer = inspect(request["inspect"], send) if "inspect" in request else ask(request, send)
+    except BaseException as error:  # SystemExit as well: whatever it is, it is the answer
+        answer = {"error": exception_text(error)}
+    send({"result": answer})
+    # At exit a plugin's threads or handlers may still hang or crash; the answer is given.
+    os._exit(0)
+
+
+def inspect(request: dict[str, Any], send: Any) -> dict[str, Any]:
+    """Import a device plugin, check it and probe it.
+
+    Returns:
+        ``error`` or ``problems`` if it cannot be used, and what it says about itself.
+    """
+    start = time.perf_counter()
+    send({"stage": f"importing {request['value']}"})
+    plugin = EntryPoint(request["name"], request["value"], DEVICE_GROUP).load()
+
+    send({"stage": "checking its hooks"})
+    hooks = Hooks()
+    problems = [
+        *(f"'{request['name']}': {problem}" for problem in checks.name_problems(request["name"])),
+        *checks.hook_problems(plugin, hooks.manager, device=True),
+    ]
+    if problems:
+        return {"problems": problems}
+    hooks.manager.register(plugin)
+
+    send({"stage": "calling devhost_device()"})
+    info = hooks.device()
+    problems = list(checks.info_problems(info, request["name"]))
+    if not isinstance(info, DeviceInfo):
+        return {"problems": problems}
+    if request["torch"] is not None:
+        from packaging.version import Version
+
+        problems += torch_compat.version_problems(info, request["torch"], Version)
+    answer = {"description": info.description, "simulated": info.simulated}
+    if problems:
+        return {**answer, "problems": problems}
+
+    send({"stage": "calling devhost_probe()"})
+    probe = hooks.probe()
+    problems = list(checks.probe_problems(probe))
+    if problems:
+        return {**answer, "problems": problems}
+    return {
+        **answer,
+        "available": probe.available,
+        "reason": probe.reason,
+        "devices": list(probe.devices),
+        "imports_torch": "torch" in sys.modules,
+        "seconds": round(time.perf_counter() - start, 6),
+    }
+
+
+def ask(request: dict[str, Any], send: Any) -> dict[str, Any]:
+    """Ask the extensions' ``devhost_select``; those that cannot be loaded are left out.
+
+    Returns:
+        ``choice``: what was answered, or None.
+    """
+    hooks = Hooks()
+    for name, value in request["select"]["extensions"]:
+        send({"stage": f"loading extension {name}"})
+        try:
+            extension = EntryPoint(name, value, EXTENSION_GROUP).load()
+            if not list(checks.hook_problems(extension, hooks.manager, device=False)):
+                hooks.manager.register(extension)
+        except BaseException as error:
+            print(f"extension {name}: {exception_text(error)}", file=sys.stderr)
+    send({"stage": "calling devhost_select()"})
+    candidates = [SimpleNamespace(**c) for c in request["select"]["candidates"]]
+    return {"choice": hooks.select(candidates)}

@@ -1,0 +1,158 @@
+"""Puts the module ``torch.<name>`` together from what a plugin supplies."""
+
+from __future__ import annotations
+
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import torch
+
+from devhost.device_module.amp import Amp
+from devhost.device_module.devices import Devices, device_contexts
+from devhost.device_module.lazy_init import LazyInit
+from devhost.device_module.memory import Memory
+from devhost.device_module.random import NoRandom, Random
+from devhost.device_module.streams import Streams
+from devhost.errors import DeviceUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from devhost.types import AmpPolicy, DeviceRng, DeviceRuntime
+
+
+def build(
+    name: str,
+    plugin: str,
+    runtime: DeviceRuntime,
+    rng: DeviceRng | None = None,
+    amp: AmpPolicy | None = None,
+) -> ModuleType:
+    """Return the device module, with the surface that ``torch.cuda`` has.
+
+    Nothing of the device is touched: it starts at the first use.
+
+    Args:
+        name: Device name.
+        plugin: Who supplies it, for messages.
+        runtime: The plugin's runtime.
+        rng: Its generators, None if it has no random numbers.
+        amp: Its autocast policy, None if it does not support autocast.
+    """
+    module = ModuleType(f"torch.{name}", f"Device module of {name}, supplied by {plugin}.")
+
+    def on_started() -> None:
+        # The names that PyTorch reads as plain attributes, also from torch.utils.checkpoint.
+        generators = () if rng is None else map(rng.default_generator, range(count()))
+        vars(module).update(default_generators=tuple(generators), _initialized=True)
+
+    count = runtime.device_count
+    lazy = LazyInit(name, runtime.init, runtime.is_in_bad_fork, on_started)
+    devices = Devices(name, runtime, lazy)
+    device, device_of = device_contexts(devices, name)
+    random = NoRandom(plugin) if rng is None else Random(name, runtime, rng, devices, lazy)
+
+    members: dict[str, Any] = {
+        # Bound as they are: nothing to validate, and current_device() is asked for all the time.
+        "device_count": runtime.device_count,
+        "current_device": runtime.current_device,
+        "_is_in_bad_fork": runtime.is_in_bad_fork,
+        **_of(lazy, "init", "is_initialized"),
+        "_lazy_init": lazy.init,  # PyTorch's C++ calls it by this name before it makes a tensor
+        "_initialized": False,
+        "default_generators": (),
+        **_of(
+            devices,
+            "is_available",
+            "set_device",
+            "synchronize",
+            "get_device_properties",
+            "get_device_name",
+            "get_device_capability",
+        ),
+        "device": device,
+        "device_of": device_of,
+        "exchange_device": devices.exchange,
+        "_exchange_device": devices.exchange,
+        "_maybe_exchange_device": devices.exchange,
+        "_utils": SimpleNamespace(_get_device_index=devices.index),  # torch.load() looks there
+        **_of(
+            random,
+            "manual_seed",
+            "manual_seed_all",
+            "seed",
+            "seed_all",
+            "initial_seed",
+            "get_rng_state",
+            "get_rng_state_all",
+            "set_rng_state",
+            "set_rng_state_all",
+        ),
+        "_get_generator": random.generator,
+        "Stream": torch.Stream,
+        "Event": torch.Event,
+        **_of(
+            Streams(name, devices, lazy), "current_stream", "default_stream", "set_stream", "stream"
+        ),
+        **_of(
+            Memory(plugin, devices, lazy),
+            "memory_allocated",
+            "max_memory_allocated",
+            "memory_reserved",
+            "max_memory_reserved",
+            "memory_stats",
+            "reset_peak_memory_stats",
+            "reset_accumulated_memory_stats",
+            "mem_get_info",
+            "empty_cache",
+        ),
+    }
+    if amp is not None:
+        members |= _of(Amp(amp), "get_amp_supported_dtype", "is_bf16_supported")
+    supplied: Mapping[str, object] = getattr(runtime, "module_members", {})
+    members |= supplied
+
+    for cls in (device, device_of):  # so that help() and pickle find them where users do
+        cls.__module__, cls.__qualname__ = module.__name__, cls.__name__
+    vars(module).update(members)
+    module.__dict__["__all__"] = sorted(n for n in members if not n.startswith("_"))
+    return module
+
+
+def build_unavailable(name: str, plugin: str, reason: str) -> ModuleType:
+    """Return the module of a device whose hardware is not there.
+
+    ``is_available()`` is False and ``device_count()`` 0; any use raises DeviceUnavailableError.
+
+    Args:
+        name: Device name.
+        plugin: Who would supply it, for messages.
+        reason: Why it is not available, from the plugin's probe.
+    """
+    return build(name, plugin, _UnavailableRuntime(name, plugin, reason))
+
+
+class _UnavailableRuntime:
+    """A DeviceRuntime with no devices: everything but counting them says why there are none."""
+
+    def __init__(self, name: str, plugin: str, reason: str) -> None:
+        self._message = (
+            f"device '{name}' cannot be used: its plugin {plugin} is installed, but the device is "
+            f"not available: {reason}"
+        )
+
+    def device_count(self) -> int:
+        return 0
+
+    def is_in_bad_fork(self) -> bool:
+        return False  # what was never started cannot be broken by a fork
+
+    def _refuse(self, index: int = 0) -> NoReturn:
+        raise DeviceUnavailableError(self._message)
+
+    init = current_device = set_device = exchange_device = synchronize = _refuse
+    get_device_properties = _refuse
+
+
+def _of(section: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(section, name) for name in names}

@@ -1,0 +1,90 @@
+"""The process's pluggy PluginManager: the active device plugin and the extensions.
+
+Imported only once there is something to register, because pluggy costs 2 ms of every
+`import torch`. Only pluggy's public API is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import pluggy
+
+from devhost import hookspecs
+from devhost.hookspecs import PROJECT_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from devhost.discovery import InstalledPlugin
+    from devhost.kernels import KernelRegistry
+    from devhost.records import Status
+    from devhost.types import Candidate
+
+
+class Hooks:
+    """The hooks of everything that is registered, with the types their specs promise.
+
+    What comes back from a plugin is unchecked, hence Any or object; ``checks`` looks at it.
+    """
+
+    def __init__(self) -> None:
+        self.manager = pluggy.PluginManager(PROJECT_NAME)
+        self.manager.add_hookspecs(hookspecs)
+        self._device_plugin: object | None = None
+
+    def register_extension(self, extension: object, who: InstalledPlugin) -> None:
+        """Add an extension's hook implementations.
+
+        Raises:
+            ValueError: The same object is registered already.
+            pluggy.PluginValidationError: An implementation does not match its spec.
+        """
+        self.manager.register(extension, f"extension {who.describe()}")
+
+    def register_device(self, plugin: object, who: InstalledPlugin) -> None:
+        """Add the hook implementations of the device plugin at work. Raises as above."""
+        self.manager.register(plugin, f"device plugin {who.describe()}")
+        self._device_plugin = plugin
+
+    def unregister_device(self) -> None:
+        """Take the device plugin's hook implementations away; does nothing if there are none."""
+        if self._device_plugin is not None:
+            self.manager.unregister(self._device_plugin)
+            self._device_plugin = None
+
+    def device(self) -> Any:
+        """Call ``devhost_device``."""
+        return self.manager.hook.devhost_device()
+
+    def probe(self) -> Any:
+        """Call ``devhost_probe``."""
+        return self.manager.hook.devhost_probe()
+
+    def kernels(self, registry: KernelRegistry) -> None:
+        """Call ``devhost_kernels``."""
+        self.manager.hook.devhost_kernels(registry=registry)
+
+    def runtime(self) -> Any:
+        """Call ``devhost_runtime``."""
+        return self.manager.hook.devhost_runtime()
+
+    def rng(self) -> Any:
+        """Call ``devhost_rng``; None if there is no such hook."""
+        return self.manager.hook.devhost_rng()
+
+    def amp(self) -> Any:
+        """Call ``devhost_amp``; None if there is no such hook."""
+        return self.manager.hook.devhost_amp()
+
+    def select(self, candidates: Sequence[Candidate]) -> object:
+        """Call ``devhost_select``; None if no extension answers."""
+        return cast("object", self.manager.hook.devhost_select(candidates=candidates))
+
+    def has_observers(self) -> bool:
+        """Return whether anybody implements ``devhost_activated``."""
+        return bool(self.manager.hook.devhost_activated.get_hookimpls())
+
+    def activated(self, status: Status) -> None:
+        """Call ``devhost_activated``."""
+        self.manager.hook.devhost_activated(status=status)

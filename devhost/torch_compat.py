@@ -1,0 +1,239 @@
+"""Everything that depends on the version of PyTorch. Written against 2.13.
+
+PyTorch's private names are used here and nowhere else in devhost, so that one file has to be read
+when a new PyTorch release comes out. torch is imported inside the functions: most of devhost runs
+while `import torch` is still on its way, or without torch.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import ModuleType
+
+    import torch
+
+    from devhost.types import DeviceInfo
+
+UNUSED_SLOT = "privateuseone"
+"""Name of PyTorch's out-of-tree device until somebody renames it."""
+
+# fmt: off
+IN_TREE_DEVICES = frozenset({
+    "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia",
+    "xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
+})
+# fmt: on
+"""Device types that torch.device knows by itself. Newer ones are found by asking it."""
+
+LOADER_PREFIXES = ("cpu", "cuda", "hpu", "meta", "mps", "mtia", "xpu")
+"""Devices with a loader of their own in torch.load, which has matched locations by prefix.
+
+A storage saved on device "cudacustom" was handed to CUDA's loader (pytorch issue 165455), and
+"mps..." still is to that of MPS in 2.13.
+"""
+
+
+class _Comparable(Protocol):
+    @property
+    def release(self) -> tuple[int, ...]: ...
+    def __lt__(self, other: Any, /) -> bool: ...
+    def __ge__(self, other: Any, /) -> bool: ...
+
+
+def slot_name() -> str:
+    """Return the name that PyTorch's out-of-tree device has now."""
+    import torch
+
+    return torch._C._get_privateuse1_backend_name()
+
+
+def slot_holder() -> str:
+    """Return who has taken the slot, as far as can be found out."""
+    import torch
+
+    name = slot_name()
+    module: Any = getattr(torch, name, None)
+    if module is None:
+        return f"'{name}', which has registered no device module"
+    # A device module may be a module, or any object: then its class tells where it comes from.
+    origin = getattr(module, "__file__", None)
+    if origin is None:
+        defined_in = type(module).__module__
+        origin = getattr(sys.modules.get(defined_in), "__file__", None) or f"module {defined_in}"
+    return f"'{name}' ({origin})"
+
+
+def take_slot(name: str, module: ModuleType) -> None:
+    """Give PyTorch's out-of-tree device its name, module and methods. Cannot be undone.
+
+    Args:
+        name: A name that has passed ``checks.validate_name``.
+        module: Becomes ``torch.<name>``.
+    """
+    import torch
+    from torch.utils.backend_registration import (
+        generate_methods_for_privateuse1_backend,
+        rename_privateuse1_backend,
+    )
+
+    rename_privateuse1_backend(name)
+    torch._register_device_module(name, module)
+    generate_methods_for_privateuse1_backend(
+        for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
+    )
+
+
+def name_collisions(name: str) -> Iterator[str]:
+    """Yield what PyTorch already has under ``name``, one clause each."""
+    import torch
+
+    if name not in IN_TREE_DEVICES and slot_name() != name and _parses(name):
+        yield f"'{name}' is one of PyTorch's own device types"
+    # A submodule that nobody has imported yet would be hidden as well; looking for its file does
+    # not import it, asking torch for the attribute would.
+    if (
+        name in vars(torch)
+        or importlib.util.find_spec(f"torch.{name}") is not None
+        or _lazy_attribute(torch, name)
+    ):
+        yield f"torch.{name} exists already"
+    classes = (
+        torch.Tensor,
+        torch.nn.Module,
+        torch.UntypedStorage,
+        torch.TypedStorage,
+        torch.nn.utils.rnn.PackedSequence,
+    )
+    for cls in classes:
+        for attribute in (name, f"is_{name}"):
+            if hasattr(cls, attribute):
+                yield f"{cls.__module__}.{cls.__qualname__}.{attribute} exists already"
+
+
+def _parses(name: str) -> bool:
+    import torch
+
+    try:
+        torch.device(name)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _lazy_attribute(module: ModuleType, name: str) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecated attributes warn when they are looked up
+        return hasattr(module, name)
+
+
+def torch_version() -> tuple[str, Callable[[str], _Comparable]]:
+    """Return the running PyTorch's version and the class that PyTorch compares versions with."""
+    import torch
+    from torch._vendor.packaging.version import Version
+
+    return str(torch.__version__), Version
+
+
+def version_problems(
+    info: DeviceInfo, running: str, parse: Callable[[str], _Comparable]
+) -> Iterator[str]:
+    """Yield why a plugin does not fit a version of PyTorch, one clause each.
+
+    Args:
+        info: What the plugin says about itself.
+        running: The version of PyTorch.
+        parse: ``Version`` of PyTorch's copy of packaging, or of packaging itself where torch is
+            not imported.
+    """
+    have = parse(running)
+    bounds: dict[str, _Comparable] = {}
+    for field in ("torch_min", "torch_before", "built_for_torch"):
+        text = getattr(info, field)
+        if text is None:
+            continue
+        try:
+            bounds[field] = parse(text)
+        except ValueError:  # InvalidVersion is one
+            yield f"DeviceInfo.{field} {text!r} is not a version"
+    if "torch_min" in bounds and have < bounds["torch_min"]:
+        yield f"it needs torch {info.torch_min} or newer, and this is torch {running}"
+    if "torch_before" in bounds and have >= bounds["torch_before"]:
+        yield f"it supports torch before {info.torch_before}, and this is torch {running}"
+    built = bounds.get("built_for_torch")
+    if built is not None and built.release[:2] != have.release[:2]:
+        yield (
+            f"its native part was built for torch {info.built_for_torch}, and this is torch "
+            f"{running}: the C++ ABI differs between minor versions, so install the build for "
+            f"this torch, or the torch it was built for"
+        )
+
+
+def set_autocast_dtype(name: str, dtype: torch.dtype) -> None:
+    """Set the data type that ``torch.autocast(name)`` uses when none is given."""
+    import torch
+
+    torch.set_autocast_dtype(name, dtype)
+
+
+def default_stream(index: int) -> torch.Stream:
+    """Return the default stream of device ``index`` of the out-of-tree device."""
+    import torch
+
+    device_type: Any = torch._C._autograd.DeviceType.PrivateUse1
+    # Every backend's default stream has the id 0: c10::Stream::DEFAULT.
+    return torch.Stream(stream_id=0, device_index=index, device_type=int(device_type))
+
+
+def has_kernel(operator: str, dispatch_key: str) -> bool:
+    """Return whether ``operator`` ("aten::add.Tensor") has a kernel for exactly that key."""
+    import torch
+
+    return torch._C._dispatch_has_kernel_for_dispatch_key(operator, dispatch_key)
+
+
+def has_fallback(dispatch_key: str) -> bool:
+    """Return whether there is a kernel for that key that all operators share."""
+    import torch
+
+    key = torch._C._dispatch_key_parse(dispatch_key)
+    return torch._C._dispatch_has_backend_fallback(key)
+
+
+def operators_with_kernel(dispatch_key: str) -> list[str]:
+    """Return the names of all operators that have a kernel for exactly that key."""
+    import torch
+
+    return torch._C._dispatch_get_registrations_for_dispatch_key(dispatch_key)
+
+
+def operator_exists(operator: str) -> bool:
+    """Return whether an operator with that qualified name is defined."""
+    import torch
+
+    return torch._C._dispatch_has_kernel(operator)
+
+
+def all_operators() -> list[str]:
+    """Return the qualified names of all defined operators."""
+    import torch
+
+    return torch._C._dispatch_get_all_op_names()
+
+
+def unload(library: torch.library.Library) -> None:
+    """Take back everything that was registered through ``library``."""
+    library._destroy()
+
+
+def is_missing_device_allocator(error: RuntimeError) -> bool:
+    """Return whether ``error`` means that the device's allocator keeps no statistics.
+
+    PyTorch reports an allocator that is no c10::DeviceAllocator as an internal error of its own.
+    """
+    return "is not a DeviceAllocator" in str(error)

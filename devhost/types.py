@@ -1,0 +1,215 @@
+"""What a device plugin hands to the host: plain data and the protocols it implements.
+
+Nothing here imports torch: a plugin's hook module uses these names, and `devhost list` loads hook
+modules in processes that never import torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import torch
+
+
+def _require(owner: object, field: str, expected: type | tuple[type, ...], meaning: str) -> None:
+    value = getattr(owner, field)
+    # bool is an int to Python, but never what was meant by a number here.
+    wrong_bool = isinstance(value, bool) and expected is not bool
+    if wrong_bool or not isinstance(value, expected):
+        raise TypeError(
+            f"{type(owner).__name__}.{field} must be {meaning}, not {type(value).__name__}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceInfo:
+    """Who a device plugin is. Returned by ``devhost_device``.
+
+    Attributes:
+        name: Device name as in ``torch.device(name)``, equal to the entry point's name.
+        description: One line for people, shown by ``devhost list``.
+        simulated: True if there is no hardware behind the device.
+        priority: Larger is preferred where several plugins of the same kind are available.
+        spec_version: Version of the hook specs that the plugin was written for.
+        torch_min: Oldest supported PyTorch version, inclusive.
+        torch_before: First unsupported PyTorch version, exclusive; None for no upper bound.
+        built_for_torch: Version of PyTorch that the native part was compiled against. PyTorch's
+            C++ ABI changes with every minor version, so major and minor must equal those of the
+            running one. None if there is no native part.
+
+    Raises:
+        TypeError: A field has the wrong type.
+    """
+
+    name: str
+    description: str
+    simulated: bool = False
+    priority: int = 0
+    spec_version: int = 1
+    torch_min: str = "2.13"
+    torch_before: str | None = None
+    built_for_torch: str | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("name", "description", "torch_min"):
+            _require(self, field, str, "a str")
+        for field in ("torch_before", "built_for_torch"):
+            _require(self, field, (str, type(None)), "a str or None")
+        for field in ("priority", "spec_version"):
+            _require(self, field, int, "an int")
+        _require(self, "simulated", bool, "a bool")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeResult:
+    """Whether the hardware is there. Returned by ``devhost_probe``.
+
+    Attributes:
+        available: True if the device can be used in this process.
+        reason: Why it is not available, one sentence. Required then, ignored otherwise.
+        devices: One name per device, in index order. Required when available.
+
+    Raises:
+        TypeError: A field has the wrong type.
+        ValueError: An unavailable result without a reason, or an available one without devices.
+    """
+
+    available: bool
+    reason: str = ""
+    devices: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require(self, "available", bool, "a bool")
+        _require(self, "reason", str, "a str")
+        _require(self, "devices", tuple, "a tuple of str")
+        if not all(isinstance(name, str) for name in self.devices):
+            raise TypeError("ProbeResult.devices must be a tuple of str")
+        if self.available and not self.devices:
+            raise ValueError("ProbeResult: available=True needs the name of at least one device")
+        if not self.available and not self.reason.strip():
+            raise ValueError("ProbeResult: available=False needs a reason")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AmpPolicy:
+    """What autocast may do on the device. Returned by ``devhost_amp``.
+
+    Attributes:
+        supported_dtypes: Data types that ``torch.autocast`` accepts for the device.
+        default_dtype: The one used when none is given; one of ``supported_dtypes``.
+
+    Raises:
+        TypeError: ``supported_dtypes`` is not a tuple.
+        ValueError: ``default_dtype`` is not one of ``supported_dtypes``.
+    """
+
+    supported_dtypes: tuple[torch.dtype, ...]
+    default_dtype: torch.dtype
+
+    def __post_init__(self) -> None:
+        _require(self, "supported_dtypes", tuple, "a tuple of torch.dtype")
+        if self.default_dtype not in self.supported_dtypes:
+            raise ValueError(
+                f"AmpPolicy.default_dtype {self.default_dtype} is not one of supported_dtypes"
+            )
+
+
+class DeviceProperties(Protocol):
+    """Properties of one device; a plugin adds what else it has. Compare torch.cuda's.
+
+    Attributes:
+        name: Name of the device, for people.
+        total_memory: Size of its memory in bytes.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name of the device."""
+
+    @property
+    def total_memory(self) -> int:
+        """Size of the device's memory in bytes."""
+
+
+class DeviceRuntime(Protocol):
+    """The device's runtime. Returned by ``devhost_runtime``, and bound into ``torch.<name>``.
+
+    Where the host has nothing to add, it binds these functions into the module as they are:
+    ``torch.<name>.current_device`` is the plugin's own function, native or not. Indices that the
+    host passes on are valid, from 0 to ``device_count() - 1``.
+
+    A runtime may also have an attribute ``module_members``, a mapping of str to object: further
+    names that are put into ``torch.<name>`` as they are. They win over what the host derives.
+    """
+
+    def device_count(self) -> int:
+        """Return the number of devices, without initialising any."""
+
+    def current_device(self) -> int:
+        """Return the index of this thread's current device."""
+
+    def set_device(self, index: int) -> None:
+        """Make ``index`` this thread's current device."""
+
+    def exchange_device(self, index: int) -> int:
+        """Make ``index`` this thread's current device and return the previous one."""
+
+    def synchronize(self, index: int) -> None:
+        """Wait until all work on all streams of device ``index`` is done."""
+
+    def init(self) -> None:
+        """Start the runtime. Called once, before the first use of the device.
+
+        Raises:
+            Exception: The runtime cannot start; the next use of the device tries again.
+        """
+
+    def is_in_bad_fork(self) -> bool:
+        """Return True in a child process that was forked after the runtime had started."""
+
+    def get_device_properties(self, index: int) -> DeviceProperties:
+        """Return the properties of device ``index``."""
+
+
+class DeviceRng(Protocol):
+    """The device's random number generators. Returned by ``devhost_rng``.
+
+    Seeding, state and everything else of ``torch.<name>``'s random functions is derived from the
+    methods of ``torch.Generator``.
+    """
+
+    def default_generator(self, index: int) -> torch.Generator:
+        """Return the generator that operators on device ``index`` use when none is given."""
+
+
+class Candidate(Protocol):
+    """An installed device plugin as ``devhost_select`` sees it. Nothing of it has been imported.
+
+    Attributes:
+        name: Device name.
+        distribution: Name of the distribution that brings it.
+        version: Version of that distribution.
+    """
+
+    @property
+    def name(self) -> str:
+        """Device name."""
+
+    @property
+    def distribution(self) -> str:
+        """Name of the distribution."""
+
+    @property
+    def version(self) -> str:
+        """Version of the distribution."""
+
+
+def required_members(protocol: type) -> tuple[str, ...]:
+    """Return the names that an implementation of ``protocol`` must have, in its order."""
+    return tuple(
+        name
+        for name, value in vars(protocol).items()
+        if not name.startswith("_") and (callable(value) or isinstance(value, property))
+    )

@@ -1,0 +1,5 @@
+class Unusual(BaseException):
+    pass
+
+
+raise Unusual("neither Exception nor KeyboardInterrupt")

@@ -1,0 +1,6 @@
+class OddError(Exception):
+    def __str__(self):
+        raise SystemExit
+
+
+raise OddError

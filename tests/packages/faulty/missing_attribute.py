@@ -1,0 +1,1 @@
+"""Its entry point asks for ``plugin``, which is not here."""

@@ -1,0 +1,1 @@
+def devhost_device(:

@@ -1,0 +1,1 @@
+raise ImportError("libwidget.so.1: undefined symbol: _ZN4flex3fooEv")

@@ -1,0 +1,75 @@
+"""The benchmarks measure what they say. How fast anything is, is not asserted."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+
+
+def run(*arguments):
+    command = [sys.executable, str(BENCHMARKS), "--rounds", "1", *map(str, arguments)]
+    environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+
+
+@pytest.mark.parametrize("group", ["small operators", "training steps"])
+def test_compares_the_device_with_the_cpu(tmp_path, group):
+    done = run("--device", "openreg", "--group", group, "--json", tmp_path / "out.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    report = json.loads((tmp_path / "out.json").read_text())
+    assert report["device"] == "openreg"
+    cases = report[group]["cases"]
+    for name, case in cases.items():
+        assert case["device_seconds"] > 0 < case["cpu_seconds"]
+        assert case["ratio"] == pytest.approx(case["device_seconds"] / case["cpu_seconds"])
+        assert f"{name} " in done.stdout
+    ratios = [case["ratio"] for case in cases.values()]
+    assert report[group]["worst"] == max(ratios)
+    geometric_mean = math.prod(ratios) ** (1 / len(ratios))
+    assert report[group]["geomean"] == pytest.approx(geometric_mean)
+    assert f"{geometric_mean:.2f} ({max(ratios):.2f})" in done.stdout
+
+
+def test_a_case_that_fails_is_a_row_and_an_exit_status(tmp_path):
+    # A meta tensor has no values, so that it cannot be copied to the host.
+    done = run("--device", "meta", "--group", "copies", "--json", tmp_path / "out.json")
+    assert done.returncode == 1
+    assert "cases failed on meta" in done.stdout
+    cases = json.loads((tmp_path / "out.json").read_text())["copies"]["cases"]
+    assert (
+        "NotImplementedError: Cannot copy out of meta tensor"
+        in (cases["device to host, 1 MiB"]["error"])
+    )
+    assert cases["host to device, 1 MiB"]["ratio"] > 0
+
+
+def test_measures_fresh_interpreters(tmp_path):
+    done = run("--device", "cpu", "--group", "start-up", "--json", tmp_path / "out.json")
+    assert done.returncode == 0, done.stderr
+    times = json.loads((tmp_path / "out.json").read_text())["start-up"]
+    assert times["autoload"] == pytest.approx(times["with_autoload"] - times["without_autoload"])
+    assert times["list_command"] > 0
+    assert "devhost list" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--device", "abacus"), "argument --device: Expected one of cpu, cuda"),
+        (("--rounds", "0"), "argument --rounds: must be at least 1, not 0"),
+        (("--group", "tiny"), "argument --group: invalid choice: 'tiny'"),
+    ],
+)
+def test_refuses_bad_options(arguments, message):
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr

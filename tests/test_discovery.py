@@ -1,0 +1,101 @@
+"""Which plugins are found, by both readers of metadata."""
+
+import json
+
+HOOKS = "[devhost.devices]\n{} = {}_hooks\n"
+
+FOUND = """
+import json, sys
+from devhost.discovery import discover, take_inventory
+def rows(plugins):
+    return [[p.name, p.distribution, p.version, p.module, p.location] for p in plugins]
+found, inventory = discover(), take_inventory()
+print(json.dumps({
+    "discovered": rows(found.devices),
+    "extensions": rows(found.extensions),
+    "inventory": rows(inventory.installed.devices),
+    "inventory_extensions": rows(inventory.installed.extensions),
+    "shadowed": [[*rows([s.plugin])[0], s.hidden_by] for s in inventory.shadowed],
+    "unreadable": [list(u) for u in inventory.unreadable],
+    "imported": [m for m in sys.modules if m.endswith("_hooks") and "pluggy" not in m],
+}))
+"""
+
+
+def found(site):
+    result = site.python(FOUND, "-Werror")
+    assert result.stderr == ""
+    return json.loads(result.stdout)
+
+
+def test_both_readers_agree_and_sort(site):
+    for name in ("zeta", "alpha", "middle"):
+        site.add_device(name, f"{name}_hooks:plugin")
+    site.add("ext", "[devhost.extensions]\nwatch = watch_hooks\n")
+    outcome = found(site)
+    where = str(site.root)
+    assert outcome["discovered"] == [
+        ["alpha", "alpha", "1.0", "alpha_hooks", where],
+        ["middle", "middle", "1.0", "middle_hooks", where],
+        ["zeta", "zeta", "1.0", "zeta_hooks", where],
+    ]
+    assert outcome["inventory"] == outcome["discovered"]
+    assert outcome["extensions"] == [["watch", "ext", "1.0", "watch_hooks", where]]
+    assert outcome["inventory_extensions"] == outcome["extensions"]
+    assert outcome["shadowed"] == outcome["unreadable"] == outcome["imported"] == []
+
+
+def test_one_name_in_two_distributions(site):
+    site.add("beta-npu", HOOKS.format("npu", "beta"))
+    site.add("alpha-npu", HOOKS.format("npu", "alpha"))
+    outcome = found(site)
+    assert [row[1] for row in outcome["discovered"]] == ["alpha-npu", "beta-npu"]
+    assert outcome["inventory"] == outcome["discovered"]
+
+
+def test_first_copy_on_the_path_counts(site, tmp_path, base):
+    site.add("npu", HOOKS.format("npu", "npu"), version="2.0")
+    other = type(site)(tmp_path / "other", base).add("npu", HOOKS.format("npu", "npu"))
+    site.base = f"{other.root}:{base}"
+    outcome = found(site)
+    assert outcome["discovered"] == [["npu", "npu", "2.0", "npu_hooks", str(site.root)]]
+    assert outcome["inventory"] == outcome["discovered"]
+    assert outcome["shadowed"] == [
+        ["npu", "npu", "1.0", "npu_hooks", str(other.root), str(site.root)]
+    ]
+
+
+def test_broken_metadata_still_names_the_plugin(site):
+    site.add("nameless", HOOKS.format("one", "one"), metadata=b"Metadata-Version: 2.1\n")
+    site.add("latin", HOOKS.format("two", "two"), metadata=b"Name: caf\xe9\nVersion: 1\n")
+    outcome = found(site)
+    assert outcome["inventory"] == outcome["discovered"]
+    by_name = {row[0]: row for row in outcome["discovered"]}
+    assert by_name["one"][1].endswith("nameless-1.0.dist-info")
+    assert by_name["one"][2] == "unknown"
+    assert by_name["two"][3] == "two_hooks"
+
+
+def test_unreadable_entry_points(site):
+    site.add_device("npu", "npu_hooks").add("broken", b"[devhost.devices]\ncaf\xe9 = hooks\n")
+    result = site.python(
+        """
+        import os
+        os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # torch's own scan fails likewise
+        import devhost
+        print(devhost.status().choice)
+        devhost.load()
+        print(devhost.status().device)
+        from devhost.discovery import take_inventory
+        inventory = take_inventory()
+        print([p.name for p in inventory.installed.devices])
+        print([u.distribution for u in inventory.unreadable])
+        """
+    )
+    choice, device, names, unreadable = result.stdout.splitlines()
+    assert "entry points of the installed distributions cannot be read" in choice
+    assert "UnicodeDecodeError" in choice
+    assert (device, names, unreadable) == ("None", "['npu']", "['broken']")
+    (line,) = result.stderr.splitlines()
+    assert "UnicodeDecodeError" in line
+    assert "`devhost list` names the distribution" in line

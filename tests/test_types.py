@@ -1,0 +1,79 @@
+"""What plugins hand over is validated where they make it."""
+
+import pytest
+
+from devhost import AmpPolicy, DeviceInfo, ProbeResult
+from devhost.types import DeviceRng, DeviceRuntime, required_members
+
+
+def test_device_info_defaults():
+    info = DeviceInfo(name="example", description="An example")
+    assert (info.simulated, info.priority, info.spec_version) == (False, 0, 1)
+    assert (info.torch_min, info.torch_before, info.built_for_torch) == ("2.13", None, None)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", b"example"),
+        ("description", None),
+        ("simulated", 1),
+        ("priority", True),
+        ("priority", 1.5),
+        ("spec_version", "1"),
+        ("torch_min", (2, 13)),
+        ("torch_before", 3),
+        ("built_for_torch", 2.13),
+    ],
+)
+def test_device_info_refuses_wrong_types(field, value):
+    fields = {"name": "example", "description": "An example", field: value}
+    with pytest.raises(TypeError, match=rf"^DeviceInfo\.{field} must be "):
+        DeviceInfo(**fields)
+
+
+def test_device_info_takes_keywords_only_and_is_frozen():
+    with pytest.raises(TypeError):
+        DeviceInfo("example", "An example")
+    with pytest.raises(AttributeError):
+        DeviceInfo(name="example", description="").name = "other"
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "message"),
+    [
+        ({"available": 1}, TypeError, "available must be a bool, not int"),
+        ({"available": True}, ValueError, "name of at least one device"),
+        ({"available": True, "devices": ["a"]}, TypeError, "must be a tuple of str, not list"),
+        ({"available": True, "devices": (1,)}, TypeError, "must be a tuple of str"),
+        ({"available": False, "reason": " "}, ValueError, "available=False needs a reason"),
+        ({"available": False, "reason": None}, TypeError, "reason must be a str"),
+    ],
+)
+def test_probe_result_refuses(fields, error, message):
+    with pytest.raises(error, match=message):
+        ProbeResult(**fields)
+
+
+def test_amp_policy_needs_a_supported_default():
+    # Strings stand for dtypes: torch is not imported in this process.
+    policy = AmpPolicy(supported_dtypes=("bfloat16",), default_dtype="bfloat16")
+    assert policy.default_dtype == "bfloat16"
+    with pytest.raises(ValueError, match="float16 is not one of supported_dtypes"):
+        AmpPolicy(supported_dtypes=("bfloat16",), default_dtype="float16")
+    with pytest.raises(TypeError, match="supported_dtypes must be a tuple"):
+        AmpPolicy(supported_dtypes=["bfloat16"], default_dtype="bfloat16")
+
+
+def test_required_members_are_those_of_the_protocol():
+    assert required_members(DeviceRng) == ("default_generator",)
+    assert required_members(DeviceRuntime) == (
+        "device_count",
+        "current_device",
+        "set_device",
+        "exchange_device",
+        "synchronize",
+        "init",
+        "is_in_bad_fork",
+        "get_device_properties",
+    )
