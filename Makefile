@@ -1,0 +1,112 @@
+# Everything that a developer, CI or a new user runs. `make` alone lists the targets.
+#
+# Each step leaves a stamp file and runs again only when what it read has changed. The environment is
+# .venv; the wheels go to dist/; the plugin's build folder is kept, so that ninja compiles only what
+# changed.
+
+PYTHON ?= python3
+ifeq ($(origin CXX),default) # make's own default is g++, which a machine with clang may lack
+CXX := c++
+endif
+# Compilers at a time; one takes up to 3 GB.
+export MAX_JOBS ?= $(shell nproc)
+# What runs here must not depend on how the caller has configured devices.
+unexport PYTHONPATH TORCH_DEVICE_BACKEND_AUTOLOAD DEVHOST_DEVICE DEVHOST_STRICT \
+	OPENREG_DEVICE_COUNT OPENREG_MEMORY
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install -c constraints.txt
+
+# What is installed for what; the versions stand in constraints.txt.
+packages-build := torch setuptools pybind11 ninja
+packages-example := scikit-learn matplotlib tqdm
+packages-test := pytest
+packages-lint := ruff mypy clang-format
+packages-docs := sphinx myst-parser furo sybil pytest
+
+# Folders are listed too, so that a file that was removed or renamed also counts as a change.
+HOST := pyproject.toml README.md LICENSE \
+	$(shell find devhost -not -path '*__pycache__*')
+OPENREG := $(filter-out %/build %/tests %.egg-info,$(wildcard plugins/openreg/*)) \
+	$(shell find plugins/openreg/csrc plugins/openreg/devhost_openreg -not -path '*__pycache__*')
+CXX_SOURCES = $(shell find plugins/openreg -name build -prune -o \
+	\( -name '*.h' -o -name '*.cpp' \) -print)
+
+INSTALLED := $(VENV)/.wheel-devhost $(VENV)/.wheel-devhost-openreg
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL: # pip cannot change one environment twice at a time; ninja compiles in parallel
+.PHONY: help demo test wheels lint docs bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: $(INSTALLED) $(VENV)/.packages-example ## build, install, list the devices, train on one
+	$(BIN)/devhost list
+	$(BIN)/python examples/digits.py --device openreg
+
+# From another folder, with test modules that stay off sys.path: the wheels are tested, not ./devhost.
+test: $(INSTALLED) $(VENV)/.packages-test $(VENV)/.packages-example ## run every test on the wheels
+	@echo '#include <gtest/gtest.h>' | $(CXX) -E -x c++ - >/dev/null 2>&1 || echo \
+		'GoogleTest is missing (Debian: libgtest-dev), so the C++ tests of the driver are left out.'
+	cd tests && ../$(BIN)/pytest -c ../pyproject.toml --import-mode=importlib . ../plugins/openreg/tests
+
+wheels: dist/.devhost dist/.devhost-openreg ## build both wheels into dist/
+
+# mypy reads the types of what the host imports, so that is installed; nothing is compiled.
+lint: $(VENV)/.wheel-devhost $(VENV)/.packages-lint ## check style and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy --strict devhost
+	$(BIN)/clang-format --dry-run -Werror $(CXX_SOURCES)
+
+docs: $(INSTALLED) $(VENV)/.packages-docs ## build the documentation and run its examples
+	cd docs && ../$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet . ../build/docs
+	cd docs && ../$(BIN)/pytest -c ../pyproject.toml --import-mode=importlib .
+
+bench: $(INSTALLED) ## compare the device's speed with the CPU's
+	$(BIN)/python benchmarks --device openreg
+
+clean: ## remove the environment and everything built
+	rm -rf $(VENV) dist build *.egg-info plugins/*/build plugins/*/*.egg-info digits.png
+
+$(VENV)/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and f"devhost needs Python 3.10 or \
+	newer; $(PYTHON) is {sys.version.split()[0]}. Name another one: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.packages-%: $(VENV)/pyvenv.cfg constraints.txt Makefile
+	$(INSTALL) $(packages-$*)
+	@touch $@
+
+# setuptools adds to build/lib and never removes, so what an earlier build left there goes first.
+dist/.devhost: $(HOST) $(VENV)/.packages-build
+	rm -rf build/lib dist/devhost-*.whl
+	$(PIP) wheel --no-build-isolation --no-deps --wheel-dir dist .
+	@touch $@
+
+# Against the torch that is installed. With autoload off, so that an older copy of the plugin stays
+# out of its own build.
+dist/.devhost-openreg: $(OPENREG) $(VENV)/.packages-build
+	@command -v $(CXX) >/dev/null || { echo \
+		'No C++ compiler: $(CXX) is not there. Install one with C++20 (Debian: g++) or set CXX.'; exit 1; }
+	@$(BIN)/python -c 'import pathlib, sys, sysconfig; \
+		header = pathlib.Path(sysconfig.get_path("include"), "Python.h"); \
+		sys.exit(None if header.exists() else f"{header} is missing (Debian: python3-dev).")'
+	rm -rf plugins/openreg/build/lib* dist/devhost_openreg-*.whl
+	TORCH_DEVICE_BACKEND_AUTOLOAD=0 CXX='$(CXX)' $(PIP) wheel --no-build-isolation --no-deps \
+		--wheel-dir dist ./plugins/openreg
+	@touch $@
+
+# The first line installs what the wheel depends on, the second the wheel itself, even if its version
+# is the same as before.
+$(VENV)/.wheel-%: dist/.%
+	$(INSTALL) dist/$(subst -,_,$*)-*.whl
+	$(PIP) install --quiet --force-reinstall --no-deps dist/$(subst -,_,$*)-*.whl
+	$(PIP) check
+	@touch $@
+
+$(VENV)/.wheel-devhost-openreg: $(VENV)/.wheel-devhost

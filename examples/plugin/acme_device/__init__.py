@@ -1,0 +1,1 @@
+"""A minimal device plugin for devhost: one simulated device, written in Python."""
