@@ -7,7 +7,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-# Importing torch would load an installed devhost, and with it the plugin that is about to be replaced.
+# Importing torch would load an installed devhost, and with it the plugin that is to be replaced.
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 import pybind11
@@ -24,6 +24,7 @@ BESIDE_ITSELF = ["-Wl,-rpath,$ORIGIN"]
 
 
 def sources(*folders: str) -> list[str]:
+    """Every C++ file in the folders of csrc."""
     return sorted(str(path) for folder in folders for path in (CSRC / folder).glob("*.cpp"))
 
 
@@ -31,12 +32,13 @@ class BuildExtension(cpp_extension.BuildExtension):
     """Gives the driver a library's name and lets the other two find it."""
 
     def get_ext_filename(self, ext_name: str) -> str:
+        """Name the driver libopenreg.so, without Python's ABI tag."""
         if ext_name.endswith("libopenreg"):
             return str(Path(*ext_name.split("."))) + ".so"
         return super().get_ext_filename(ext_name)
 
     def build_extensions(self) -> None:
-        # The driver comes first in ext_modules, so that it is there to be linked with.
+        """Build in the order of ext_modules, with the driver first."""
         folder = str(Path(self.get_ext_fullpath(f"{PACKAGE}.libopenreg")).parent.resolve())
         for extension in self.extensions[1:]:
             extension.library_dirs.append(folder)
@@ -48,7 +50,8 @@ driver = Extension(
     sources("driver"),
     include_dirs=[DRIVER],
     extra_compile_args=COMPILE_ARGS,
-    extra_link_args=["-pthread"],
+    # The driver's worker threads outlive every module that uses it: it is never unloaded.
+    extra_link_args=["-pthread", "-Wl,-z,nodelete"],
     language="c++",
 )
 driver_bindings = Extension(
@@ -69,7 +72,8 @@ device = cpp_extension.CppExtension(
     extra_link_args=BESIDE_ITSELF,
 )
 
-# The plugin tells devhost which torch it was compiled against: PyTorch's C++ ABI changes with every minor version.
+# The plugin tells devhost which torch it was compiled against: PyTorch's C++ ABI changes with every
+# minor version.
 (Path(PACKAGE) / "_build.py").write_text(f'BUILT_FOR_TORCH = "{torch.__version__.split("+")[0]}"\n')
 
 setup(

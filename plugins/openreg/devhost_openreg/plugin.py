@@ -1,4 +1,7 @@
-"""The hooks through which devhost knows OpenReg. Importing this module loads neither torch nor native code."""
+"""The hooks through which devhost knows OpenReg.
+
+Importing this module loads neither torch nor native code.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def devhost_device() -> DeviceInfo:
+    """Say who the device is."""
     return DeviceInfo(
         name="openreg",
         description="Simulated accelerator with a compiled driver, runtime and kernels",
@@ -24,6 +28,7 @@ def devhost_device() -> DeviceInfo:
 
 @hookimpl
 def devhost_probe() -> ProbeResult:
+    """Count the devices through the driver, which needs no torch."""
     from devhost_openreg import _driver
 
     try:
@@ -37,11 +42,13 @@ def devhost_probe() -> ProbeResult:
 
 @hookimpl
 def devhost_kernels(registry: KernelRegistry) -> None:
+    """Load the compiled kernels."""
     registry.load("devhost_openreg._C")
 
 
 @hookimpl
 def devhost_runtime() -> ModuleType:
+    """Give the device functions, which are the compiled module's own."""
     from devhost_openreg import _C
 
     return _C
@@ -49,6 +56,7 @@ def devhost_runtime() -> ModuleType:
 
 @hookimpl
 def devhost_rng() -> ModuleType:
+    """Give the default generators."""
     from devhost_openreg import _C
 
     return _C
@@ -56,6 +64,7 @@ def devhost_rng() -> ModuleType:
 
 @hookimpl
 def devhost_amp() -> AmpPolicy:
+    """Name the dtypes of torch.autocast."""
     import torch
 
     return AmpPolicy(supported_dtypes=(torch.bfloat16, torch.float16), default_dtype=torch.float16)

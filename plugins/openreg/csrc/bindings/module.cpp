@@ -54,18 +54,20 @@ PYBIND11_MODULE(_C, module) {
   const auto def = [&](const char* name, auto function, auto... extra) {
     module.def(name, torch::wrap_pybind_function(function), extra...);
   };
-  def("init", init);
   def("is_initialized", [] { return oregIsInitialized() != 0; });
   def("is_in_bad_fork", [] { return oregIsInBadFork() != 0; });
   def("device_count", [] { return device_count(); });
   def("current_device", current_device);
   def("set_device", set_device, py::arg("index"));
   def("exchange_device", exchange_device, py::arg("index"));
-  def(
-      "synchronize", [](c10::DeviceIndex index) { synchronize_device(checked_index(index)); },
-      py::arg("index"));
   def("get_device_properties", properties_of, py::arg("index"));
   def("default_generator", generator_of, py::arg("index"));
+  // These may wait, so that other Python threads go on meanwhile.
+  module.def("init", torch::wrap_pybind_function_no_gil(init));
+  module.def("synchronize", torch::wrap_pybind_function_no_gil([](c10::DeviceIndex index) {
+               synchronize_device(checked_index(index));
+             }),
+             py::arg("index"));
 }
 
 }  // namespace

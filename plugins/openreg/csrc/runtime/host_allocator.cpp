@@ -30,7 +30,7 @@ c10::Allocator& pinned_allocator() {
 }
 
 bool is_pinned(const void* pointer) {
-  if (oregIsInitialized() == 0) return false;
+  if (oregIsInitialized() == 0 || oregIsInBadFork() != 0) return false;
   oregPointerAttributes attributes{};
   OREG_CHECK(oregPointerGetAttributes(&attributes, pointer));
   return attributes.type == oregMemoryTypeHost;

@@ -7,7 +7,8 @@ namespace openreg {
 
 c10::Allocator& pinned_allocator();
 
-// Also true inside a block. Starts nothing: before the driver is in use no memory is pinned.
+// Also true inside a block. Starts nothing: before the driver is in use, and in a
+// forked child, no memory is pinned.
 bool is_pinned(const void* pointer);
 
 }  // namespace openreg

@@ -1,0 +1,342 @@
+"""What the device computes is what the CPU computes, and it stays on the device."""
+
+import copy
+import operator
+
+import pytest
+import torch
+from torch.nn import functional
+from torch.testing import assert_close
+
+DTYPES = [
+    torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16,
+    torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128,
+]  # fmt: skip
+
+
+def on_device(tensor, requires_grad=False):
+    return tensor.detach().to("openreg").requires_grad_(requires_grad)
+
+
+# ---- Copies ----
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_copies_in_every_direction_and_dtype(dtype):
+    host = torch.tensor([[0, 1, 2], [3, 1, 0]]).to(dtype)
+    here = host.to("openreg:0")
+    there = here.to("openreg:1")
+    assert here.dtype == there.dtype == dtype
+    assert there.device == torch.device("openreg:1")
+    assert torch.equal(here.cpu(), host)
+    assert torch.equal(there.cpu(), host)
+    if not dtype.is_complex:  # that warns, on the CPU too
+        assert torch.equal(here.to(torch.float32).cpu(), host.to(torch.float32))
+        assert torch.equal(torch.empty(2, 3).copy_(there), host.to(torch.float32))
+
+
+def test_copies_between_layouts_and_shapes():
+    host = torch.arange(24.0).view(2, 3, 4)
+    here = host.to("openreg")
+    assert torch.equal(here.transpose(0, 2).cpu(), host.transpose(0, 2))
+    assert torch.equal(here[:, 1::2].contiguous().cpu(), host[:, 1::2])
+    assert torch.equal(
+        torch.zeros(2, 3, 4, device="openreg").copy_(host[0]).cpu(), host[0].expand(2, 3, 4)
+    )
+    strided = torch.zeros(4, 3, 2, device="openreg").permute(2, 1, 0)
+    assert torch.equal(strided.copy_(host).cpu(), host)
+    assert torch.equal(host.to(memory_format=torch.contiguous_format).to("openreg").cpu(), host)
+
+
+def test_lazy_conjugates_and_negatives_are_carried_over():
+    z = torch.tensor([1 + 2j, 3 - 4j])
+    for view in (z.conj(), z.conj().imag, z.real, torch._neg_view(z.real)):
+        want = view.resolve_conj().resolve_neg()
+        assert torch.equal(view.to("openreg").cpu().resolve_conj().resolve_neg(), want)
+    there = z.to("openreg").conj()
+    assert torch.equal(there.resolve_conj().cpu(), z.conj().resolve_conj())
+    assert torch.equal((there * 2).cpu(), (z.conj() * 2).resolve_conj())
+
+
+def test_empty_tensors():
+    host = torch.empty(0, 64)
+    here = host.to("openreg")
+    assert here.shape == here.cpu().shape == (0, 64)
+    assert "device='openreg:0'" in str(here)
+    assert (here + 1).shape == (0, 64)
+    assert here.sum().item() == 0
+    assert torch.equal(torch.mm(here.t(), here).cpu(), torch.zeros(64, 64))
+
+
+# ---- Views and metadata ----
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda t: t.view(6), lambda t: t.t(), lambda t: t[1], lambda t: t[:, ::2],
+        lambda t: t.unsqueeze(0), lambda t: t.expand(2, 2, 3)[0], lambda t: t.diagonal(),
+        lambda t: t.as_strided((2,), (3,), 1), lambda t: t.unfold(1, 2, 1), lambda t: t.detach(),
+        lambda t: t.unbind(0)[1], lambda t: t.split(1)[0], lambda t: t.view(torch.int32),
+        lambda t: t.movedim(0, 1), lambda t: t.squeeze(), lambda t: t.narrow(1, 1, 1),
+    ],
+)  # fmt: skip
+def test_views_alias_their_base(view):
+    base = torch.ones(2, 3, device="openreg")
+    alias = view(base)
+    version = base._version
+    alias.zero_()
+    assert alias.untyped_storage().data_ptr() == base.untyped_storage().data_ptr()
+    assert base._version > version
+    want = torch.ones(2, 3)
+    view(want).zero_()
+    assert torch.equal(base.cpu(), want)
+
+
+def test_resizing_grows_the_storage_and_keeps_the_values():
+    x = torch.arange(4.0, device="openreg")
+    view = x[2:]
+    x.resize_(3, 4)
+    assert x.untyped_storage().nbytes() == 48
+    assert x.view(-1)[:4].tolist() == [0, 1, 2, 3]
+    x.zero_()
+    assert view.tolist() == [0, 0]  # the storage is still shared
+
+
+def test_storage_resize_and_set():
+    x = torch.arange(4.0, device="openreg")
+    storage = x.untyped_storage()
+    allocated = torch.openreg.memory_allocated()
+    storage.resize_(0)
+    assert torch.openreg.memory_allocated() < allocated
+    storage.resize_(16)
+    x.copy_(torch.arange(4.0))
+    y = torch.empty(0, device="openreg").set_(storage, 1, (2,), (2,))
+    assert y.tolist() == [1, 3]
+    assert y.untyped_storage().data_ptr() == x.data_ptr()
+
+
+@pytest.mark.parametrize("op", ["mul", "special_i0e"])  # an unboxed kernel, and the fallback
+def test_out_is_resized_where_it_is_empty_and_written_in_place_elsewhere(op):
+    x = torch.rand(5)
+    function = (lambda t, **k: torch.mul(t, t, **k)) if op == "mul" else torch.special.i0e
+    out = torch.empty(0, device="openreg")
+    assert function(x.to("openreg"), out=out) is out
+    assert_close(out.cpu(), function(x))
+    base = torch.zeros(10, device="openreg")
+    function(x.to("openreg"), out=base[::2])
+    assert_close(base[::2].cpu(), function(x))
+    assert base[1::2].tolist() == [0] * 5
+    with pytest.warns(UserWarning, match="was resized"):
+        function(x.to("openreg"), out=torch.ones(3, device="openreg"))
+
+
+def test_overlapping_output_is_refused_as_on_the_cpu():
+    x = torch.ones(4, device="openreg")
+    with pytest.raises(RuntimeError, match="refers to a single memory location"):
+        torch.ones(1, device="openreg").expand(4).add_(1)
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        torch.exp(x[1:], out=x[:3])
+
+
+@pytest.mark.parametrize(
+    ("size", "stride"),
+    [((2, 3), (1, 2)), ((2, 3), (6, 2)), ((0, 3), (3, 1)), ((2, 2), (0, 1)), ((), ())],
+)
+def test_empty_strided_keeps_the_strides(size, stride):
+    here = torch.empty_strided(size, stride, device="openreg")
+    host = torch.empty_strided(size, stride)
+    assert here.stride() == stride
+    assert here.untyped_storage().nbytes() == host.untyped_storage().nbytes()
+
+
+# ---- Scalars ----
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        operator.add,
+        operator.sub,
+        operator.mul,
+        operator.truediv,
+        operator.floordiv,
+        operator.mod,
+        operator.pow,
+    ],
+)
+def test_reflected_operators_stay_on_the_device(op):
+    x = torch.tensor([1.0, 2.0, 3.0])
+    result = op(2, x.to("openreg"))
+    assert result.device.type == "openreg"
+    assert torch.equal(result.cpu(), op(2, x))
+
+
+def test_host_scalars_are_numbers():
+    x, s = torch.ones(3, device="openreg", dtype=torch.float16), torch.tensor(0.125)
+    for y in (x * s, s * x, s - x, torch.where(x > 0, s.half(), x), x.clamp(min=s.half())):
+        assert y.device.type == "openreg"
+        assert y.dtype == torch.float16
+    x.mul_(s)
+    x[0] = s
+    assert x.tolist() == [0.125] * 3
+
+
+def test_indices_may_stay_on_the_host():
+    x = torch.arange(12.0).view(3, 4)
+    index = torch.tensor([2, 0])
+    here = x.to("openreg")
+    assert torch.equal(here[index].cpu(), x[index])
+    assert torch.equal(here[:, index.to("openreg")].cpu(), x[:, index])
+    here[index] = 7
+    assert here[:, 0].tolist() == [7, 4, 7]
+
+
+# ---- The fallback ----
+
+
+def test_lists_are_mutated_in_place():
+    tensors = [torch.ones(s, device="openreg") for s in ((), (2,), (0,), (2, 3))]
+    pointers = [t.data_ptr() for t in tensors]
+    torch._foreach_add_(tensors, 1.0)
+    torch._foreach_mul_(tensors, tensors)
+    assert all(t.cpu().eq(4).all() for t in tensors)
+    assert pointers == [t.data_ptr() for t in tensors]
+    assert all(t.device.type == "openreg" for t in torch._foreach_sqrt(tensors))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [torch.exp, torch.special.i0e, torch.unique, lambda x: torch.linalg.qr(x.view(512, 512))[0]],
+    ids=["unboxed", "fallback", "unknown size", "several results"],
+)
+def test_results_are_in_device_memory_and_leave_nothing_behind(make):
+    x = torch.rand(1 << 18, device="openreg")
+    before = torch.openreg.memory_allocated()
+    result = make(x)
+    assert result.device == torch.device("openreg:0")
+    assert torch.openreg.memory_allocated() - before >= result.untyped_storage().nbytes() > 0
+    del result
+    assert torch.openreg.memory_allocated() == before
+
+
+def test_an_error_in_a_kernel_changes_nothing():
+    x = torch.ones(3, device="openreg")
+    with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
+        torch.mm(torch.ones(2, 3, device="openreg"), torch.ones(2, 3, device="openreg"))
+    with pytest.raises(RuntimeError):
+        torch.linalg.cholesky(-torch.eye(3, device="openreg"))
+    assert (x + 1).tolist() == [2, 2, 2]
+
+
+def test_a_missing_operator_is_named():
+    with pytest.raises(NotImplementedError, match=r"aten::_cudnn_ctc_loss.*openreg"):
+        torch._cudnn_ctc_loss(
+            torch.rand(2, 1, 3, device="openreg"),
+            torch.ones(1, 1, device="openreg", dtype=torch.int32),
+            [2],
+            [1],
+            0,
+            False,
+            False,
+        )
+
+
+# ---- Autograd and layers ----
+
+
+def test_casts_are_differentiable():
+    x = torch.ones(3, device="openreg", requires_grad=True)
+    x.double().float().half().float().sum().backward()
+    assert x.grad.tolist() == [1, 1, 1]
+
+
+def grads_of(module, *inputs):
+    output = module(*inputs)
+    while isinstance(output, tuple):
+        output = output[0]
+    output.square().sum().backward()
+    return [output.detach(), *(p.grad for p in module.parameters()), *(i.grad for i in inputs)]
+
+
+@pytest.mark.parametrize(
+    ("module", "shape"),
+    [
+        (lambda: torch.nn.Linear(6, 3), (4, 6)),
+        (lambda: torch.nn.Conv1d(4, 6, 3, padding=1, groups=2), (2, 4, 9)),
+        (lambda: torch.nn.Conv2d(3, 5, 3, stride=2), (2, 3, 8, 8)),
+        (lambda: torch.nn.ConvTranspose2d(3, 5, 3, bias=False), (2, 3, 5, 5)),
+        (lambda: torch.nn.Conv3d(2, 3, 2), (1, 2, 4, 4, 4)),
+        (lambda: torch.nn.BatchNorm2d(3), (4, 3, 5, 5)),
+        (lambda: torch.nn.GroupNorm(2, 4), (3, 4, 5)),
+        (lambda: torch.nn.MaxPool2d(2), (2, 3, 6, 6)),
+        (lambda: torch.nn.LSTM(5, 7, num_layers=2, bidirectional=True), (3, 2, 5)),
+        (lambda: torch.nn.LSTM(5, 7, bias=False), (3, 2, 5)),
+        (lambda: torch.nn.GRU(5, 7, num_layers=2), (3, 2, 5)),
+        (lambda: torch.nn.GRU(5, 7, bias=False), (3, 2, 5)),
+        (lambda: torch.nn.RNN(5, 7), (3, 2, 5)),
+        (lambda: torch.nn.LSTMCell(5, 7), (2, 5)),
+        (lambda: torch.nn.GRUCell(5, 7), (2, 5)),
+        (lambda: torch.nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), (2, 5, 8)),
+    ],
+)  # fmt: skip
+def test_layers_forward_and_backward(module, shape):
+    torch.manual_seed(0)
+    host = module()
+    here = copy.deepcopy(host).to("openreg")
+    x = torch.rand(shape)
+    want = grads_of(host, x.clone().requires_grad_())
+    got = grads_of(here, on_device(x, requires_grad=True))
+    assert all(t.device.type == "openreg" for t in got)
+    for a, b in zip(got, want, strict=True):
+        assert_close(a.cpu(), b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", ["plain", "causal", "bias", "mask", "learned bias"])
+def test_attention(case):
+    torch.manual_seed(0)
+    tensors = [torch.rand(2, 4, 6, 8) for _ in range(3)]
+    bias = torch.rand(6, 6) > 0.3 if case == "mask" else torch.rand(6, 6)
+
+    def run(device):
+        q, k, v = (t.to(device).requires_grad_() for t in tensors)
+        options = {"is_causal": True} if case == "causal" else {}
+        inputs = [q, k, v]
+        if case in ("bias", "mask", "learned bias"):
+            options["attn_mask"] = bias.to(device)
+            if case == "learned bias":
+                inputs.append(options["attn_mask"].requires_grad_())
+        out = functional.scaled_dot_product_attention(q, k, v, **options)
+        return [out, *torch.autograd.grad(out.square().sum(), inputs)]
+
+    for got, want in zip(run("openreg"), run("cpu"), strict=True):
+        assert got.device.type == "openreg"
+        assert_close(got.cpu(), want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW])
+@pytest.mark.parametrize("options", [{}, {"foreach": True}, {"foreach": False}, {"fused": True}])
+def test_optimizers(optimizer, options):
+    def train(device, options):
+        torch.manual_seed(0)
+        model = torch.nn.Linear(4, 2).to(device)
+        steps = optimizer(model.parameters(), lr=0.1, **options)
+        for _ in range(3):
+            steps.zero_grad()
+            model(torch.ones(3, 4, device=device)).square().sum().backward()
+            steps.step()
+        return model.weight.detach().cpu()
+
+    assert_close(train("openreg", options), train("cpu", {}), rtol=1e-4, atol=1e-5)
+
+
+def test_saving_and_loading(tmp_path):
+    tensors = [torch.arange(4.0, device="openreg:1"), torch.tensor(1.5, device="openreg")]
+    tensors.append(tensors[0][1:])
+    torch.save(tensors, tmp_path / "tensors.pt")
+    loaded = torch.load(tmp_path / "tensors.pt", weights_only=True)
+    assert [t.device for t in loaded] == [t.device for t in tensors]
+    assert [t.tolist() for t in loaded] == [t.tolist() for t in tensors]
+    assert loaded[2].untyped_storage().data_ptr() == loaded[0].untyped_storage().data_ptr()
+    on_host = torch.load(tmp_path / "tensors.pt", weights_only=True, map_location="cpu")
+    assert {t.device.type for t in on_host} == {"cpu"}
