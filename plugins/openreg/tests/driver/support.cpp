@@ -53,21 +53,25 @@ unsigned char* kernelAddress(void* pointer) {
 }
 
 Occupied::Occupied(oregStream_t stream)
-    : thread_([this, stream] { EXPECT_OK(oregLaunch(&run, this, stream)); }) {
-  started_.wait(false);
+    : thread_([state = state_, stream] {
+        EXPECT_OK(oregLaunch(&run, new std::shared_ptr<State>(state), stream));
+      }) {
+  state_->started.wait(false);
 }
 
 void Occupied::release() {
-  released_ = true;
-  released_.notify_all();
+  state_->released = true;
+  state_->released.notify_all();
   if (thread_.joinable()) thread_.join();
 }
 
-oregError_t Occupied::run(void* self) {
-  auto* occupied = static_cast<Occupied*>(self);
-  occupied->started_ = true;
-  occupied->started_.notify_all();
-  occupied->released_.wait(false);
+oregError_t Occupied::run(void* argument) {
+  const std::unique_ptr<std::shared_ptr<State>> owned(
+      static_cast<std::shared_ptr<State>*>(argument));
+  State& state = **owned;
+  state.started = true;
+  state.started.notify_all();
+  state.released.wait(false);
   return oregSuccess;
 }
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -65,10 +66,14 @@ class Occupied {
   void release();
 
  private:
-  static oregError_t run(void* self);
-  std::atomic<bool> started_{false};
-  std::atomic<bool> released_{false};
-  std::thread thread_;  // last: it uses the others
+  // Shared with the kernel, which a worker may still be leaving when this object is gone.
+  struct State {
+    std::atomic<bool> started{false};
+    std::atomic<bool> released{false};
+  };
+  static oregError_t run(void* argument);
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+  std::thread thread_;
 };
 
 // Gives a call of another thread, which should be waiting now, the time to return if it does not.
