@@ -9,7 +9,12 @@ import sys
 import pytest
 
 GIB = 2**30
-VARIABLES = ("OPENREG_DEVICE_COUNT", "OPENREG_MEMORY")
+VARIABLES = (
+    "OPENREG_DEVICE_COUNT",
+    "OPENREG_LAUNCH",
+    "OPENREG_MEMORY",
+    "OPENREG_VISIBLE_DEVICES",
+)
 
 
 def run(code: str, **variables: str) -> str:
@@ -60,20 +65,21 @@ print(p)
     processors = len(os.sched_getaffinity(0))
     assert text == (
         f"DeviceProperties(name='OpenReg Simulated Accelerator', total_memory={8 * GIB}, "
-        f"multi_processor_count={processors}, driver_version=1000)"
+        f"multi_processor_count={processors}, driver_version=1000, ordinal=1)"
     )
 
 
 def test_device_properties_are_read_only() -> None:
     code = """
 p = _driver.get_device_properties(0)
-for name in ("name", "total_memory", "multi_processor_count", "driver_version"):
+for name in ("name", "total_memory", "multi_processor_count", "driver_version", "ordinal"):
     try:
         setattr(p, name, 1)
     except AttributeError:
         print(name)
 """
-    assert run(code).split() == ["name", "total_memory", "multi_processor_count", "driver_version"]
+    fields = ["name", "total_memory", "multi_processor_count", "driver_version", "ordinal"]
+    assert run(code).split() == fields
 
 
 def test_environment() -> None:
@@ -107,7 +113,7 @@ def test_unknown_device(call: str, index: int) -> None:
         "6",
         (
             f"oregErrorInvalidDevice: there is no device {index}: this process has 2, "
-            "numbered from 0 (see OPENREG_DEVICE_COUNT)"
+            "numbered from 0 (see OPENREG_DEVICE_COUNT and OPENREG_VISIBLE_DEVICES)"
         ),
     ]
 

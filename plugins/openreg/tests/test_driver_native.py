@@ -65,8 +65,7 @@ def test_driver(sanitizers: str, compiler: str, tmp_path: Path) -> None:
     )
     assert build.returncode == 0, build.stderr
 
-    unset = ("OPENREG_DEVICE_COUNT", "OPENREG_MEMORY")
-    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("OPENREG_")}
     run = subprocess.run(
         [str(program)],
         env=environment | SANITIZER_OPTIONS,

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "bindings/device_properties.h"
 #include "openreg.h"
 
 namespace py = pybind11;
@@ -53,13 +54,6 @@ std::pair<size_t, size_t> memGetInfo(int index) {
   return {free, total};
 }
 
-std::string reprOf(const oregDeviceProp& properties) {
-  return "DeviceProperties(name='" + std::string(properties.name) +
-         "', total_memory=" + std::to_string(properties.totalMemory) +
-         ", multi_processor_count=" + std::to_string(properties.multiProcessorCount) +
-         ", driver_version=" + std::to_string(properties.driverVersion) + ")";
-}
-
 PYBIND11_CONSTINIT py::gil_safe_call_once_and_store<py::object> driverErrorType;
 
 py::object createDriverErrorType() {
@@ -96,14 +90,7 @@ PYBIND11_MODULE(_driver, module) {
     }
   });
 
-  py::class_<oregDeviceProp>(module, "DeviceProperties", "What one device is. Immutable.")
-      .def_property_readonly(
-          "name", [](const oregDeviceProp& self) { return std::string(self.name); }, "str")
-      .def_readonly("total_memory", &oregDeviceProp::totalMemory, "int: bytes")
-      .def_readonly("multi_processor_count", &oregDeviceProp::multiProcessorCount,
-                    "int: compute units, the processors that kernels run on")
-      .def_readonly("driver_version", &oregDeviceProp::driverVersion, "int: as driver_version()")
-      .def("__repr__", &reprOf);
+  openreg::define_device_properties(module);
 
   module.def("device_count", &deviceCount,
              "Return the number of devices.\n\n"

@@ -42,9 +42,26 @@ std::uintptr_t Arena::allocate(std::size_t bytes) {
   return address;
 }
 
-void Arena::release(std::uintptr_t address) {
+void Arena::retire(std::uintptr_t address) {
   const std::lock_guard lock(mutex_);
-  auto block = blocks_.find(findAllocation(address)->first);
+  const auto block = std::prev(blocks_.upper_bound(address));
+  if (block->second.requested == 0 || block->second.isRetired) {
+    fail(oregErrorInvalidValue,
+         "%p is in no allocation of device %d: it was freed before, or never allocated",
+         reinterpret_cast<void*>(address), device_);
+  }
+  if (block->first != address) {
+    fail(oregErrorInvalidValue,
+         "%p lies %zu bytes inside the allocation of device %d that starts at %p: free the start",
+         reinterpret_cast<void*>(address), address - block->first, device_,
+         reinterpret_cast<void*>(block->first));
+  }
+  block->second.isRetired = true;
+}
+
+void Arena::reclaim(std::uintptr_t address) {
+  const std::lock_guard lock(mutex_);
+  auto block = blocks_.find(address);
   const std::uintptr_t end = address + block->second.size;
 
   auto first = block;
@@ -76,32 +93,11 @@ void Arena::discardPages(Blocks::const_iterator merged, std::uintptr_t begin,
     madvise(reinterpret_cast<char*>(begin) + kernelOffset_, end - begin, MADV_DONTNEED);
 }
 
-Arena::Blocks::const_iterator Arena::findAllocation(std::uintptr_t address) const {
-  const auto block = std::prev(blocks_.upper_bound(address));
-  if (block->second.requested == 0) {
-    fail(oregErrorInvalidValue,
-         "%p is in no allocation of device %d: it was freed before, or never allocated",
-         reinterpret_cast<void*>(address), device_);
-  }
-  if (block->first != address) {
-    fail(oregErrorInvalidValue,
-         "%p lies %zu bytes inside the allocation of device %d that starts at %p: free the start",
-         reinterpret_cast<void*>(address), address - block->first, device_,
-         reinterpret_cast<void*>(block->first));
-  }
-  return block;
-}
-
-void Arena::requireAllocation(std::uintptr_t address) const {
-  const std::lock_guard lock(mutex_);
-  findAllocation(address);
-}
-
 void Arena::requireRange(std::uintptr_t address, std::size_t bytes) const {
   const std::lock_guard lock(mutex_);
   const auto block = std::prev(blocks_.upper_bound(address));
   const std::size_t start = address - block->first;
-  const std::size_t size = block->second.requested;
+  const std::size_t size = block->second.isRetired ? 0 : block->second.requested;
   if (start >= size) {
     fail(oregErrorInvalidValue, "%p is in no allocation of device %d",
          reinterpret_cast<void*>(address), device_);

@@ -22,11 +22,12 @@ class Arena {
   // bytes > 0. Throws oregErrorMemoryAllocation.
   std::uintptr_t allocate(std::size_t bytes);
 
-  // Gives the block's whole pages back to the system. Throws as requireAllocation().
-  void release(std::uintptr_t address);
-
-  // Throws oregErrorInvalidValue unless an allocation starts at the address.
-  void requireAllocation(std::uintptr_t address) const;
+  // Freeing is done in two steps, because work that uses the allocation may still be queued. After
+  // the first the address is in no allocation any more; the second makes its memory available, and
+  // gives whole pages back to the system. retire() throws oregErrorInvalidValue unless an
+  // allocation starts at the address.
+  void retire(std::uintptr_t address);
+  void reclaim(std::uintptr_t address);
 
   // Throws oregErrorInvalidValue unless [address, address + bytes) lies inside one allocation.
   void requireRange(std::uintptr_t address, std::size_t bytes) const;
@@ -38,10 +39,10 @@ class Arena {
   struct Block {
     std::size_t size;       // a multiple of kAlignment
     std::size_t requested;  // bytes asked for; 0: the block is free
+    bool isRetired = false;
   };
   using Blocks = std::map<std::uintptr_t, Block>;  // by address; free and allocated, without gaps
 
-  Blocks::const_iterator findAllocation(std::uintptr_t address) const;
   void discardPages(Blocks::const_iterator merged, std::uintptr_t begin, std::uintptr_t end) const;
 
   const int device_;

@@ -2,11 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <string_view>
 
@@ -27,10 +29,10 @@ struct Number {
   std::string_view rest;
 };
 
-std::optional<Number> parseNumber(const char* text) {
-  const char* end = text + std::strlen(text);
+std::optional<Number> parseNumber(std::string_view text) {
+  const char* end = text.data() + text.size();
   std::uint64_t value = 0;
-  const auto [rest, error] = std::from_chars(text, end, value);
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc{}) return std::nullopt;
   return Number{value, {rest, end}};
 }
@@ -69,6 +71,43 @@ std::size_t readMemory() {
   return (number->value << *shift) / page * page;
 }
 
+std::vector<int> readVisibleDevices(int count) {
+  std::vector<int> ordinals(count);
+  std::iota(ordinals.begin(), ordinals.end(), 0);
+  const char* text = std::getenv("OPENREG_VISIBLE_DEVICES");
+  if (text == nullptr) return ordinals;
+  ordinals.clear();
+  std::string_view rest = text;
+  if (rest.empty() || rest == "-1") return ordinals;  // as CUDA_VISIBLE_DEVICES: none
+  for (bool more = true; more;) {
+    const std::size_t comma = rest.find(',');
+    const auto number = parseNumber(rest.substr(0, comma));
+    if (!number || !number->rest.empty() || number->value >= static_cast<std::uint64_t>(count)) {
+      fail(oregErrorInvalidConfiguration,
+           "OPENREG_VISIBLE_DEVICES='%.64s' is not valid: give the devices to use as a comma-"
+           "separated list of integers from 0 to %d, without spaces, or nothing for none",
+           text, count - 1);
+    }
+    const int ordinal = static_cast<int>(number->value);
+    if (std::find(ordinals.begin(), ordinals.end(), ordinal) != ordinals.end()) {
+      fail(oregErrorInvalidConfiguration,
+           "OPENREG_VISIBLE_DEVICES='%.64s' is not valid: it names device %d twice", text, ordinal);
+    }
+    ordinals.push_back(ordinal);
+    more = comma != std::string_view::npos;
+    if (more) rest.remove_prefix(comma + 1);
+  }
+  return ordinals;
+}
+
+oregLaunchMode readLaunchMode() {
+  const char* text = std::getenv("OPENREG_LAUNCH");
+  if (text == nullptr || std::strcmp(text, "inline") == 0) return oregLaunchInline;
+  if (std::strcmp(text, "async") == 0) return oregLaunchAsync;
+  fail(oregErrorInvalidConfiguration,
+       "OPENREG_LAUNCH='%.64s' is not valid: give 'inline' or 'async'", text);
+}
+
 }  // namespace
 
 const Config& config() {
@@ -77,7 +116,7 @@ const Config& config() {
     const std::lock_guard lock(onceMutex);
     known = current.load(std::memory_order_relaxed);
     if (known == nullptr) {
-      known = new Config{readDeviceCount(), readMemory()};
+      known = new Config{readVisibleDevices(readDeviceCount()), readMemory(), readLaunchMode()};
       current.store(known, std::memory_order_release);
     }
   }

@@ -3,12 +3,18 @@
 
 #include <cstddef>
 #include <mutex>
+#include <vector>
+
+#include "openreg.h"
 
 namespace openreg {
 
 struct Config {
-  int deviceCount;
-  std::size_t memory;  // bytes per device, whole pages
+  int deviceCount() const { return static_cast<int>(ordinals.size()); }
+
+  std::vector<int> ordinals;  // of the visible devices, in the order in which they are numbered
+  std::size_t memory;         // bytes per device, whole pages
+  oregLaunchMode launchMode;
 };
 
 // Read from the environment by the first call that succeeds. Throws oregErrorInvalidConfiguration.

@@ -69,11 +69,11 @@ Direction directionOf(oregMemcpyKind kind) {
 // Runs the work in the order of the stream. If it must be done before the call returns, the call is
 // a synchronization, and reports what failed before.
 template <typename Work>
-void submit(Stream& stream, bool blocking, Work work) {
-  if (!blocking) return stream.submit(work);
+void submit(const Driver& driver, Stream& stream, const Launch& launch, bool blocking, Work work) {
+  if (!blocking) return driver.launch(stream, launch, work);
   const std::lock_guard hold(stream);
   stream.throwKeptError();
-  work();
+  driver.launch(stream, launch, work);  // at once, because this thread holds the stream
 }
 
 void copy(void* dst, const void* src, size_t bytes, oregMemcpyKind kind, oregStream_t handle,
@@ -84,10 +84,11 @@ void copy(void* dst, const void* src, size_t bytes, oregMemcpyKind kind, oregStr
   if (bytes == 0) return;
   const Range to = range(driver, dst, bytes, "dst", direction.toDevice, direction.name);
   const Range from = range(driver, src, bytes, "src", direction.fromDevice, direction.name);
-  submit(stream, blocking || !to.canBeQueued || !from.canBeQueued, [to, from, bytes] {
-    std::memmove(to.bytes, from.bytes, bytes);  // the ranges may overlap
-    return oregSuccess;
-  });
+  submit(driver, stream, {oregActivityMemcpy, handle, bytes, kind},
+         blocking || !to.canBeQueued || !from.canBeQueued, [to, from, bytes] {
+           std::memmove(to.bytes, from.bytes, bytes);  // the ranges may overlap
+           return oregSuccess;
+         });
 }
 
 void set(void* dst, int value, size_t bytes, oregStream_t handle, bool blocking) {
@@ -95,7 +96,7 @@ void set(void* dst, int value, size_t bytes, oregStream_t handle, bool blocking)
   Stream& stream = driver.stream(handle);
   if (bytes == 0) return;
   const Range to = deviceRange(driver, dst, bytes, "dst");
-  submit(stream, blocking, [to, value, bytes] {
+  submit(driver, stream, {oregActivityMemset, handle, bytes}, blocking, [to, value, bytes] {
     std::memset(to.bytes, value, bytes);
     return oregSuccess;
   });

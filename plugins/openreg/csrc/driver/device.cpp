@@ -12,11 +12,13 @@ namespace openreg {
 namespace {
 
 void requireDevice(int device) {
-  const int count = config().deviceCount;
+  const int count = config().deviceCount();
   if (device < 0 || device >= count) {
-    fail(oregErrorInvalidDevice,
-         "there is no device %d: this process has %d, numbered from 0 (see OPENREG_DEVICE_COUNT)",
-         device, count);
+    fail(
+        oregErrorInvalidDevice,
+        "there is no device %d: this process has %d, numbered from 0 (see OPENREG_DEVICE_COUNT and "
+        "OPENREG_VISIBLE_DEVICES)",
+        device, count);
   }
 }
 
@@ -42,7 +44,7 @@ oregError_t oregDriverGetVersion(int* version) {
 oregError_t oregGetDeviceCount(int* count) {
   return guarded([&] {
     requireResult(count, "count");
-    *count = config().deviceCount;
+    *count = config().deviceCount();
   });
 }
 
@@ -69,6 +71,16 @@ oregError_t oregGetDeviceProperties(oregDeviceProp* properties, int device) {
     properties->totalMemory = config().memory;
     properties->multiProcessorCount = processorCount();
     properties->driverVersion = OREG_DRIVER_VERSION;
+    properties->ordinal = config().ordinals[device];
+  });
+}
+
+oregError_t oregDeviceCanAccessPeer(int* canAccess, int device, int peer) {
+  return guarded([&] {
+    requireResult(canAccess, "canAccess");
+    requireDevice(device);
+    requireDevice(peer);
+    *canAccess = device != peer;  // the memory of all devices is mapped where kernels run
   });
 }
 

@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "activity.h"
 #include "arena.h"
 #include "config.h"
 #include "event.h"
@@ -24,6 +26,14 @@ struct Device {
   Arena arena;
   oregStream_t defaultStreamHandle;
   Stream& defaultStream;
+};
+
+// What a piece of work is, for the record.
+struct Launch {
+  oregActivityKind kind;
+  oregStream_t handle;  // of its stream, or null
+  std::size_t bytes = 0;
+  oregMemcpyKind copyKind = oregMemcpyHostToHost;
 };
 
 class Driver {
@@ -46,6 +56,29 @@ class Driver {
   // Waits until what has been submitted to any stream has finished.
   void waitForAllStreams() const;
 
+  // Runs work in the order of the stream: on this thread if it can be and OPENREG_LAUNCH does not
+  // say otherwise.
+  template <typename Work>
+  void launch(Stream& stream, const Launch& launch, Work work) const {
+    if (launchMode == oregLaunchAsync) return queue(stream, launch, std::move(work));
+    if (!Activity::isWanted()) return stream.submit(work);
+    stream.submit(recorded(stream, launch, std::move(work)));
+  }
+
+  // Leaves the work to the stream's worker.
+  template <typename Work>
+  void queue(Stream& stream, const Launch& launch, Work work) const {
+    if (!Activity::isWanted()) return stream.queue(std::move(work));
+    stream.queue(recorded(stream, launch, std::move(work)));
+  }
+
+  Activity activity(const Stream& stream, const Launch& launch) const {
+    return {launch.kind, stream.device(),
+            launch.handle != nullptr ? launch.handle : devices[currentDevice]->defaultStreamHandle,
+            launch.bytes, launch.copyKind};
+  }
+
+  const oregLaunchMode launchMode;
   const Windows windows;
   HostMemory hostMemory;
   HandleTable<Stream, oregStream_t> streams{"stream", 1};
@@ -53,8 +86,19 @@ class Driver {
   std::vector<std::unique_ptr<Device>> devices;
 
  private:
+  template <typename Work>
+  auto recorded(const Stream& stream, const Launch& launch, Work work) const {
+    return [activity = this->activity(stream, launch), work = std::move(work)]() mutable {
+      activity.begin();
+      const oregError_t result = work();
+      activity.end();
+      return result;
+    };
+  }
+
   explicit Driver(const Config& config);
   static Driver& start();
+  void stopWorkers() const;
 
   [[gnu::constructor]] static void registerForkHandlers();
 

@@ -45,6 +45,8 @@ Description describe(oregError_t error) {
       return {"oregErrorNotReady", "the work has not finished yet"};
     case oregErrorLaunchFailure:
       return {"oregErrorLaunchFailure", "a kernel failed"};
+    case oregErrorNoDevice:
+      return {"oregErrorNoDevice", "no device is visible to this process"};
   }
   return {"oregErrorUnknown", "not an error code of this driver"};
 }

@@ -31,18 +31,12 @@ void* HostMemory::allocate(std::size_t bytes) {
   return owned.release();
 }
 
-void HostMemory::release(void* pointer) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (sizes_.erase(addressOf(pointer)) == 0) failUnknown(pointer);
-  }
-  std::free(pointer);
+void HostMemory::retire(const void* pointer) {
+  const std::lock_guard lock(mutex_);
+  if (sizes_.erase(addressOf(pointer)) == 0) failUnknown(pointer);
 }
 
-void HostMemory::requireAllocation(const void* pointer) const {
-  const std::shared_lock lock(mutex_);
-  if (!sizes_.contains(addressOf(pointer))) failUnknown(pointer);
-}
+void HostMemory::reclaim(void* pointer) { std::free(pointer); }
 
 std::optional<std::size_t> HostMemory::bytesFrom(const void* pointer) const {
   const std::shared_lock lock(mutex_);

@@ -15,11 +15,11 @@ class HostMemory {
   // bytes > 0. Throws oregErrorMemoryAllocation.
   void* allocate(std::size_t bytes);
 
-  // Throws as requireAllocation().
-  void release(void* pointer);
-
-  // Throws oregErrorInvalidValue unless an allocation starts at the pointer.
-  void requireAllocation(const void* pointer) const;
+  // Freeing is done in two steps, because work that uses the allocation may still be queued. After
+  // the first the memory is not known any more. retire() throws oregErrorInvalidValue unless an
+  // allocation starts at the pointer.
+  void retire(const void* pointer);
+  static void reclaim(void* pointer);
 
   // Bytes from the pointer to the end of the allocation it is in; nullopt for other memory.
   std::optional<std::size_t> bytesFrom(const void* pointer) const;

@@ -11,15 +11,34 @@ oregError_t oregGetKernelOffset(ptrdiff_t* offset) {
   });
 }
 
+oregError_t oregGetLaunchMode(oregLaunchMode* mode) {
+  return guarded([&] {
+    requireResult(mode, "mode");
+    *mode = config().launchMode;
+  });
+}
+
+int oregIsInKernel(void) { return Stream::isAnyHeldByThisThread(); }
+
 oregError_t oregLaunch(oregKernel_t kernel, void* argument, oregStream_t stream) {
   return guarded([&] {
     if (kernel == nullptr) fail(oregErrorInvalidValue, "the kernel to launch is null");
-    Driver::get().stream(stream).submit([kernel, argument] { return kernel(argument); });
+    const Driver& driver = Driver::get();
+    driver.launch(driver.stream(stream), {oregActivityKernel, stream},
+                  [kernel, argument] { return kernel(argument); });
   });
 }
 
 oregError_t oregKernelBegin(oregStream_t stream) {
-  return guarded([&] { Driver::get().stream(stream).lock(); });
+  return guarded([&] {
+    const Driver& driver = Driver::get();
+    Stream& held = driver.stream(stream);
+    held.lock();
+    if (Activity::isWanted() && held.depth() == 1) [[unlikely]] {
+      held.activity().emplace(driver.activity(held, {oregActivityKernel, stream}));
+      held.activity()->begin();
+    }
+  });
 }
 
 oregError_t oregKernelEnd(oregStream_t handle) {
@@ -30,6 +49,10 @@ oregError_t oregKernelEnd(oregStream_t handle) {
     if (!stream.isHeldByThisThread()) {
       fail(oregErrorInvalidValue,
            "this thread has no open oregKernelBegin on that stream of device %d", stream.device());
+    }
+    if (stream.activity() && stream.depth() == 1) [[unlikely]] {
+      stream.activity()->end();
+      stream.activity().reset();
     }
     stream.unlock();
   });

@@ -10,6 +10,18 @@ namespace {
 
 std::uintptr_t addressOf(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
+// The first step of freeing; returns where the second is done.
+Arena& retire(const Driver& driver, const void* pointer, const char* function) {
+  const auto device = driver.windows.deviceOf(pointer);
+  if (!device) {
+    fail(oregErrorInvalidValue, "%p is host memory: %s takes what oregMalloc returned", pointer,
+         function);
+  }
+  Arena& arena = driver.devices[*device]->arena;
+  arena.retire(addressOf(pointer));
+  return arena;
+}
+
 }  // namespace
 
 oregError_t oregMalloc(void** pointer, size_t bytes) {
@@ -24,15 +36,22 @@ oregError_t oregFree(void* pointer) {
   return guarded([&] {
     if (pointer == nullptr) return;
     const Driver& driver = Driver::get();
-    const auto device = driver.windows.deviceOf(pointer);
-    if (!device) {
-      fail(oregErrorInvalidValue, "%p is host memory: oregFree takes what oregMalloc returned",
-           pointer);
-    }
-    Arena& arena = driver.devices[*device]->arena;
-    arena.requireAllocation(addressOf(pointer));
+    Arena& arena = retire(driver, pointer, "oregFree");
     driver.waitForAllStreams();  // of other devices too: they may be copying from or to this one
-    arena.release(addressOf(pointer));
+    arena.reclaim(addressOf(pointer));
+  });
+}
+
+oregError_t oregFreeAsync(void* pointer, oregStream_t handle) {
+  return guarded([&] {
+    if (pointer == nullptr) return;
+    const Driver& driver = Driver::get();
+    Stream& stream = driver.stream(handle);
+    Arena& arena = retire(driver, pointer, "oregFreeAsync");
+    stream.submit([&arena, pointer] {
+      arena.reclaim(addressOf(pointer));
+      return oregSuccess;
+    });
   });
 }
 
@@ -58,9 +77,22 @@ oregError_t oregFreeHost(void* pointer) {
   return guarded([&] {
     if (pointer == nullptr) return;
     Driver& driver = Driver::get();
-    driver.hostMemory.requireAllocation(pointer);
+    driver.hostMemory.retire(pointer);
     driver.waitForAllStreams();
-    driver.hostMemory.release(pointer);
+    HostMemory::reclaim(pointer);
+  });
+}
+
+oregError_t oregFreeHostAsync(void* pointer, oregStream_t handle) {
+  return guarded([&] {
+    if (pointer == nullptr) return;
+    Driver& driver = Driver::get();
+    Stream& stream = driver.stream(handle);
+    driver.hostMemory.retire(pointer);
+    stream.submit([pointer] {
+      HostMemory::reclaim(pointer);
+      return oregSuccess;
+    });
   });
 }
 

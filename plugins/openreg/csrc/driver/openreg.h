@@ -11,15 +11,21 @@
  * oregKernelBegin and oregKernelEnd, may use that mapping.
  *
  * Streams. A stream is an ordered queue. Work submitted to an idle stream runs at once on the
- * calling thread, so that a small kernel costs no thread switch; work submitted to a busy stream is
- * queued for the stream's own worker thread. Different streams overlap. Stream NULL is the default
- * stream of the calling thread's current device.
+ * calling thread, so that a small kernel costs no thread switch (but see OPENREG_LAUNCH); work
+ * submitted to a busy stream is queued for the stream's own worker thread. Different streams
+ * overlap. Stream NULL is the default stream of the calling thread's current device.
  *
  * Environment, read once, at the first call that needs it:
  *
  *   OPENREG_DEVICE_COUNT  number of devices, 1 to 64 (default 2)
  *   OPENREG_MEMORY        bytes per device, rounded down to whole pages (default 8GiB), with an
  *                         optional suffix K, M, G, KiB, MiB or GiB, all powers of 1024
+ *   OPENREG_VISIBLE_DEVICES
+ *                         the devices that this process sees, as a comma-separated list of their
+ *                         numbers; they are numbered anew in the order of the list. Empty or -1:
+ * none. OPENREG_LAUNCH        inline (default): work submitted to an idle stream runs at once on
+ * the calling thread. async: it is left to the stream's worker thread, as on a real accelerator, so
+ * that a missing synchronization shows.
  *
  * A value that does not parse is an error and never replaced by a default; the next call reads the
  * variables again.
@@ -64,6 +70,8 @@ typedef enum oregError_t {
   oregErrorNotReady = 9,
   /* A kernel that ran earlier threw a C++ exception. */
   oregErrorLaunchFailure = 10,
+  /* OPENREG_VISIBLE_DEVICES hides all devices. */
+  oregErrorNoDevice = 11,
 } oregError_t;
 
 typedef enum oregMemcpyKind {
@@ -72,6 +80,11 @@ typedef enum oregMemcpyKind {
   oregMemcpyDeviceToHost = 2,
   oregMemcpyDeviceToDevice = 3,
 } oregMemcpyKind;
+
+typedef enum oregLaunchMode { /* the two values of OPENREG_LAUNCH */
+                              oregLaunchInline = 0,
+                              oregLaunchAsync = 1,
+} oregLaunchMode;
 
 typedef enum oregMemoryType {
   oregMemoryTypeUnregistered = 0, /* host memory that this driver does not know */
@@ -89,6 +102,7 @@ typedef struct oregDeviceProp {
   size_t totalMemory;      /* bytes */
   int multiProcessorCount; /* compute units: the processors that kernels run on */
   int driverVersion;
+  int ordinal; /* the device's number without OPENREG_VISIBLE_DEVICES */
 } oregDeviceProp;
 
 typedef struct oregStream_st* oregStream_t;
@@ -118,6 +132,8 @@ OREG_API oregError_t oregGetDeviceCount(int* count);
 OREG_API oregError_t oregGetDevice(int* device);
 OREG_API oregError_t oregSetDevice(int device);
 OREG_API oregError_t oregGetDeviceProperties(oregDeviceProp* properties, int device);
+/* 1 if kernels of the first device can use memory of the other; so it is for any two devices. */
+OREG_API oregError_t oregDeviceCanAccessPeer(int* canAccess, int device, int peer);
 /* Waits for all streams of the current device. */
 OREG_API oregError_t oregDeviceSynchronize(void);
 /* 1 in a child forked after the device was in use. */
@@ -133,9 +149,14 @@ OREG_API oregError_t oregMalloc(void** pointer, size_t bytes);
 OREG_API oregError_t oregFree(void* pointer);
 /* Bytes of the current device. */
 OREG_API oregError_t oregMemGetInfo(size_t* free, size_t* total);
+/* Never waits: the memory is freed when the work submitted to the stream before has finished. No
+ * other stream may be using it. The pointer is invalid at once. NULL is allowed. */
+OREG_API oregError_t oregFreeAsync(void* pointer, oregStream_t stream);
 OREG_API oregError_t oregMallocHost(void** pointer, size_t bytes);
 /* Waits for all queued work. NULL is allowed. */
 OREG_API oregError_t oregFreeHost(void* pointer);
+/* As oregFreeAsync. */
+OREG_API oregError_t oregFreeHostAsync(void* pointer, oregStream_t stream);
 /* Does not start the driver. oregErrorInvalidValue for a device address in no allocation. */
 OREG_API oregError_t oregPointerGetAttributes(oregPointerAttributes* attributes,
                                               const void* pointer);
@@ -166,6 +187,8 @@ OREG_API oregError_t oregStreamGetDevice(oregStream_t stream, int* device);
 /* oregSuccess when idle, oregErrorNotReady otherwise. */
 OREG_API oregError_t oregStreamQuery(oregStream_t stream);
 OREG_API oregError_t oregStreamSynchronize(oregStream_t stream);
+/* Keeps the stream busy. Always left to the stream's worker. */
+OREG_API oregError_t oregStreamDelay(oregStream_t stream, uint64_t microseconds);
 /* What is submitted to the stream from now on starts after the event's last record so far, which
  * may be on any stream of any device. */
 OREG_API oregError_t oregStreamWaitEvent(oregStream_t stream, oregEvent_t event);
@@ -194,8 +217,14 @@ OREG_API oregError_t oregEventElapsedTime(float* milliseconds, oregEvent_t start
  * byte. */
 OREG_API oregError_t oregGetKernelOffset(ptrdiff_t* offset);
 
+OREG_API oregError_t oregGetLaunchMode(oregLaunchMode* mode);
+
+/* 1 if the calling thread is running a kernel, of any stream. Such a thread must not wait for other
+ * streams. */
+OREG_API int oregIsInKernel(void);
+
 /* Run kernel(argument) in the order of the stream. On an idle stream it has run when the call
- * returns. */
+ * returns, unless OPENREG_LAUNCH is async. */
 OREG_API oregError_t oregLaunch(oregKernel_t kernel, void* argument, oregStream_t stream);
 
 /* The same for a kernel that is the calling code itself: after oregKernelBegin everything submitted
@@ -207,6 +236,39 @@ OREG_API oregError_t oregLaunch(oregKernel_t kernel, void* argument, oregStream_
  * all streams. */
 OREG_API oregError_t oregKernelBegin(oregStream_t stream);
 OREG_API oregError_t oregKernelEnd(oregStream_t stream);
+
+/* ---- Activities: what the device has done, for profilers ---- */
+
+typedef enum oregActivityKind {
+  oregActivityKernel = 0,
+  oregActivityMemcpy = 1,
+  oregActivityMemset = 2,
+  oregActivityDelay = 3,
+} oregActivityKind;
+
+typedef struct oregActivity {
+  oregActivityKind kind;
+  int device;
+  oregStream_t stream;       /* never NULL */
+  uint64_t correlation;      /* of the submitting thread at the time; 0 if it had none */
+  size_t bytes;              /* of a copy or a set */
+  oregMemcpyKind copyKind;   /* of a copy */
+  uint64_t startNanoseconds; /* since 1970, by the system's clock */
+  uint64_t endNanoseconds;
+} oregActivity;
+
+/* Called on the thread that ran the work, in its stream's order, when it has finished. It must not
+ * call this driver. */
+typedef void (*oregActivityCallback_t)(const oregActivity* activity, void* argument);
+
+/* Reports work that is submitted from now on. There is one subscriber at a time. */
+OREG_API oregError_t oregActivitySubscribe(oregActivityCallback_t callback, void* argument);
+/* Waits for all queued work; the callback is not called any more when this returns. */
+OREG_API oregError_t oregActivityUnsubscribe(void);
+/* Numbers, which the caller chooses, for what the calling thread submits between the two calls. The
+ * pairs nest. */
+OREG_API oregError_t oregActivityPushCorrelation(uint64_t id);
+OREG_API oregError_t oregActivityPopCorrelation(void);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -2,15 +2,21 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "driver.h"
 
 namespace openreg {
 
-void Stream::post(Work work) { enqueue({std::move(work), nullptr, false}); }
+void Stream::queue(Work work) {
+  if (isHeldByThisThread()) return run(work);  // a part of the kernel that submits it
+  enqueue({std::move(work), nullptr, false});
+}
 
 void Stream::mark(std::shared_ptr<Completion> point) {
   if (isIdle() || isHeldByThisThread()) return point->complete();
@@ -97,17 +103,26 @@ void Stream::workerLoop() {
   pthread_setname_np(pthread_self(), "openreg-stream");
   std::unique_lock lock(mutex_);
   for (;;) {
-    handedChanged_.wait(lock, [this] { return static_cast<bool>(handed_); });
+    handedChanged_.wait(lock, [this] { return handed_ && !isStopped(); });
     Work work = std::exchange(handed_, nullptr);
+    workerIsBusy_ = true;
     lock.unlock();
     take(thisThread());
     currentDevice = device();
     run(work);
     work = nullptr;
-    holder_.store(nullptr, std::memory_order_relaxed);
+    drop();
     lock.lock();
+    workerIsBusy_ = false;
+    if (isStopped()) handedChanged_.notify_all();
     advance();
   }
+}
+
+void Stream::waitForWorker() {
+  std::unique_lock lock(mutex_);
+  // A kernel that never ends must not keep the process from ending.
+  handedChanged_.wait_for(lock, std::chrono::seconds(10), [this] { return !workerIsBusy_; });
 }
 
 void Stream::keepError(oregError_t code, const char* cause) {
@@ -136,6 +151,7 @@ namespace {
 
 constexpr int kLeastPriority = 0;
 constexpr int kGreatestPriority = -1;
+constexpr uint64_t kLongestDelay = uint64_t{3600} * 1'000'000;
 
 }  // namespace
 }  // namespace openreg
@@ -212,6 +228,27 @@ oregError_t oregStreamSynchronize(oregStream_t handle) {
   });
 }
 
+oregError_t oregStreamDelay(oregStream_t handle, uint64_t microseconds) {
+  return guarded([&] {
+    const Driver& driver = Driver::get();
+    Stream& stream = driver.stream(handle);
+    if (microseconds > kLongestDelay) {
+      fail(oregErrorInvalidValue, "a delay of %llu microseconds is longer than the longest, %llu",
+           static_cast<unsigned long long>(microseconds),
+           static_cast<unsigned long long>(kLongestDelay));
+    }
+    driver.queue(stream, {oregActivityDelay, handle}, [microseconds] {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(microseconds);
+      // In short steps, for the sake of a process that exits meanwhile.
+      for (auto now = std::chrono::steady_clock::now(); now < end && !Stream::isStopped();
+           now = std::chrono::steady_clock::now()) {
+        std::this_thread::sleep_until(std::min(end, now + std::chrono::milliseconds(10)));
+      }
+      return oregSuccess;
+    });
+  });
+}
+
 oregError_t oregStreamWaitEvent(oregStream_t handle, oregEvent_t event) {
   return guarded([&] {
     const Driver& driver = Driver::get();
@@ -220,7 +257,7 @@ oregError_t oregStreamWaitEvent(oregStream_t handle, oregEvent_t event) {
     // A stream's own order is order enough.
     if (point == nullptr || point->isDone() || &point->stream() == &stream) return;
     if (stream.isHeldByThisThread()) return point->wait();
-    stream.post([point] {
+    stream.queue([point] {
       point->wait();
       return oregSuccess;
     });

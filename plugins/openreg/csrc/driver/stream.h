@@ -9,8 +9,10 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
+#include "activity.h"
 #include "completion.h"
 #include "error.h"
 
@@ -35,19 +37,23 @@ class Stream {
   bool isHeldByThisThread() const {
     return holder_.load(std::memory_order_relaxed) == thisThread();
   }
+  // Whether the calling thread holds any stream.
+  static bool isAnyHeldByThisThread() { return heldByThisThread_ > 0; }
+  // Of nested pairs; for the holder.
+  int depth() const { return depth_; }
 
   // Runs the work in the order of the stream: at once if the stream is idle or held by this thread,
   // else later.
   template <typename Callable>
   void submit(Callable&& work) {
-    if (!try_lock()) return post(std::forward<Callable>(work));
+    if (!try_lock()) return queue(std::forward<Callable>(work));
     const std::lock_guard hold(*this, std::adopt_lock);
     run(work);
   }
 
-  // Leaves the work to the worker even if the stream is idle: for work that only waits. Throws
+  // The same, but leaves the work to the worker even if the stream is idle. Both throw
   // oregErrorInitialization if the worker cannot be started.
-  void post(Work work);
+  void queue(Work work);
 
   // Completes the point when everything submitted before has finished.
   void mark(std::shared_ptr<Completion> point);
@@ -84,13 +90,22 @@ class Stream {
   }
   void unlock() {
     if (--depth_ > 0) return;
-    holder_.store(nullptr, std::memory_order_relaxed);
+    drop();
     State expected = State::kHeld;
     if (!state_.compare_exchange_strong(expected, State::kIdle, std::memory_order_release,
                                         std::memory_order_relaxed)) {
       passOn();
     }
   }
+
+  // The kernel that the holder runs, while somebody listens (see activity.h).
+  std::optional<Activity>& activity() { return activity_; }
+
+  // When the process exits: no worker takes up work any more. waitForWorker() returns when the
+  // present work has finished, or after a time that should do.
+  static void stopWorkers() { stopped_.store(true); }
+  static bool isStopped() { return stopped_.load(std::memory_order_relaxed); }
+  void waitForWorker();
 
  private:
   enum class State : std::uint32_t {
@@ -113,6 +128,11 @@ class Stream {
   void take(const void* self) {
     holder_.store(self, std::memory_order_relaxed);
     depth_ = 1;
+    ++heldByThisThread_;
+  }
+  void drop() {
+    holder_.store(nullptr, std::memory_order_relaxed);
+    --heldByThisThread_;
   }
 
   template <typename Callable>
@@ -134,6 +154,7 @@ class Stream {
   std::atomic<oregError_t> error_{oregSuccess};
   std::atomic<const void*> holder_{nullptr};  // thisThread() of the holder
   int depth_ = 0;                             // of nested begins; the holder's
+  std::optional<Activity> activity_;          // the holder's
 
   std::atomic<int> device_{0};
   int priority_ = 0;
@@ -143,7 +164,11 @@ class Stream {
   Work handed_;  // what the worker is to run next
   std::condition_variable handedChanged_;
   bool workerStarted_ = false;
+  bool workerIsBusy_ = false;
   std::string errorCause_;
+
+  inline static constinit thread_local int heldByThisThread_ = 0;
+  inline static constinit std::atomic<bool> stopped_{false};
 };
 
 }  // namespace openreg

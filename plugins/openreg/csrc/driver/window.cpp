@@ -20,7 +20,7 @@ void* reserve(std::size_t bytes, int protection) {
 }  // namespace
 
 Windows::Windows(const Config& config)
-    : bytesPerDevice_(config.memory), size_(config.memory * config.deviceCount) {
+    : bytesPerDevice_(config.memory), size_(config.memory * config.deviceCount()) {
   void* device = reserve(size_, PROT_NONE);
   void* kernel = device == nullptr ? nullptr : reserve(size_, PROT_READ | PROT_WRITE);
   if (kernel == nullptr) {
@@ -29,7 +29,7 @@ Windows::Windows(const Config& config)
     fail(oregErrorInitialization,
          "cannot reserve address space for %d devices of %zu bytes (%s): set OPENREG_MEMORY or "
          "OPENREG_DEVICE_COUNT lower, or lift the limit (ulimit -v, vm.overcommit_memory)",
-         config.deviceCount, config.memory, std::strerror(cause));
+         config.deviceCount(), config.memory, std::strerror(cause));
   }
   // A forked child cannot use the device, so it gets no copy: the parent's writes then need not be
   // duplicated.

@@ -29,7 +29,8 @@ TEST_F(ErrorTest, LastErrorStaysUntilItIsRead) {
   EXPECT_EQ(oregGetLastError(), oregSuccess);
   EXPECT_STREQ(
       oregGetLastErrorMessage(),
-      "there is no device 99: this process has 2, numbered from 0 (see OPENREG_DEVICE_COUNT)");
+      "there is no device 99: this process has 2, numbered from 0 (see OPENREG_DEVICE_COUNT "
+      "and OPENREG_VISIBLE_DEVICES)");
 }
 
 TEST_F(ErrorTest, LastErrorIsPerThread) {
@@ -119,6 +120,16 @@ TEST_F(DeviceTest, NullResultPointerIsAnError) {
   EXPECT_ERROR(oregErrorInvalidValue, "kernel to launch is null",
                oregLaunch(nullptr, nullptr, nullptr));
   EXPECT_OK(oregEventDestroy(event));
+}
+
+TEST_F(DeviceTest, DevicesCanAccessEachOther) {
+  int can = -1;
+  EXPECT_OK(oregDeviceCanAccessPeer(&can, 0, 1));
+  EXPECT_EQ(can, 1);
+  EXPECT_OK(oregDeviceCanAccessPeer(&can, 1, 1));
+  EXPECT_EQ(can, 0);
+  EXPECT_ERROR(oregErrorInvalidDevice, "no device 2", oregDeviceCanAccessPeer(&can, 0, 2));
+  EXPECT_ERROR(oregErrorInvalidValue, "canAccess", oregDeviceCanAccessPeer(nullptr, 0, 1));
 }
 
 }  // namespace

@@ -253,4 +253,66 @@ TEST_F(MemoryTest, PointerAttributes) {
   EXPECT_OK(oregFreeHost(host));
 }
 
+TEST_F(MemoryTest, FreeAsyncWaitsForTheStreamButNotTheCaller) {
+  std::size_t before = 0;
+  std::size_t during = 0;
+  std::size_t after = 0;
+  std::size_t total = 0;
+  EXPECT_OK(oregMemGetInfo(&before, &total));
+  void* pointer = allocate(1 << 20);
+  const oregStream_t stream = createStream();
+  {
+    Occupied occupied(stream);
+    EXPECT_OK(oregFreeAsync(pointer, stream));
+    EXPECT_OK(oregMemGetInfo(&during, &total));
+    EXPECT_EQ(during, before - (1 << 20));  // still in use
+    // But it is freed as far as the caller is concerned.
+    EXPECT_ERROR(oregErrorInvalidValue, "freed before", oregFree(pointer));
+    EXPECT_ERROR(oregErrorInvalidValue, "freed before", oregFreeAsync(pointer, stream));
+    EXPECT_ERROR(oregErrorInvalidValue, "in no allocation", oregMemset(pointer, 0, 1));
+  }
+  EXPECT_OK(oregStreamSynchronize(stream));
+  EXPECT_OK(oregMemGetInfo(&after, &total));
+  EXPECT_EQ(after, before);
+  EXPECT_OK(oregStreamDestroy(stream));
+}
+
+TEST_F(MemoryTest, FreeAsyncOnAnIdleStreamFreesAtOnce) {
+  std::size_t before = 0;
+  std::size_t after = 0;
+  std::size_t total = 0;
+  EXPECT_OK(oregMemGetInfo(&before, &total));
+  EXPECT_OK(oregFreeAsync(allocate(4096), nullptr));
+  EXPECT_OK(oregFreeAsync(nullptr, nullptr));
+  EXPECT_OK(oregMemGetInfo(&after, &total));
+  EXPECT_EQ(after, before);
+}
+
+TEST_F(MemoryTest, FreeAsyncRefusesWhatFreeRefuses) {
+  char host = 0;
+  void* pointer = allocate(1024);
+  EXPECT_ERROR(oregErrorInvalidValue, "host memory: oregFreeAsync", oregFreeAsync(&host, nullptr));
+  EXPECT_ERROR(oregErrorInvalidValue, "lies 8 bytes inside",
+               oregFreeAsync(static_cast<char*>(pointer) + 8, nullptr));
+  EXPECT_ERROR(oregErrorInvalidValue, "oregMallocHost", oregFreeHostAsync(&host, nullptr));
+  EXPECT_OK(oregFree(pointer));
+}
+
+TEST_F(MemoryTest, FreeHostAsyncWaitsForTheStream) {
+  void* pinned = nullptr;
+  EXPECT_OK(oregMallocHost(&pinned, 64));
+  void* pointer = allocate(64);
+  EXPECT_OK(oregMemset(pointer, 3, 64));
+  const oregStream_t stream = createStream();
+  {
+    Occupied occupied(stream);
+    EXPECT_OK(oregMemcpyAsync(pinned, pointer, 64, oregMemcpyDeviceToHost, stream));
+    EXPECT_OK(oregFreeHostAsync(pinned, stream));  // after the copy
+    EXPECT_ERROR(oregErrorInvalidValue, "no live allocation", oregFreeHost(pinned));
+  }
+  EXPECT_OK(oregStreamSynchronize(stream));
+  EXPECT_OK(oregFree(pointer));
+  EXPECT_OK(oregStreamDestroy(stream));
+}
+
 }  // namespace

@@ -5,6 +5,9 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "support.h"
 
@@ -232,6 +235,112 @@ TEST_F(ProcessTest, BusyWorkersDoNotKeepTheProcess) {
         }
         running.wait(false);
         exitWith(oregStreamQuery(stream) == oregErrorNotReady);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST_F(ProcessTest, VisibleDevicesAreMaskedAndReordered) {
+  struct Valid {
+    const char* visible;
+    std::vector<int> ordinals;
+  };
+  const Valid cases[] = {{"0", {0}}, {"2", {2}}, {"3,1", {3, 1}}, {"1,0,2,3", {1, 0, 2, 3}}};
+  for (const Valid& valid : cases) {
+    SCOPED_TRACE(valid.visible);
+    EXPECT_EXIT(
+        {
+          setVariables("4", "1MiB");
+          setenv("OPENREG_VISIBLE_DEVICES", valid.visible, 1);
+          int count = 0;
+          bool right = oregGetDeviceCount(&count) == oregSuccess &&
+                       count == static_cast<int>(valid.ordinals.size());
+          for (int device = 0; right && device < count; ++device) {
+            oregDeviceProp properties{};
+            right = oregGetDeviceProperties(&properties, device) == oregSuccess &&
+                    properties.ordinal == valid.ordinals[device];
+          }
+          void* pointer = nullptr;
+          exitWith(right && oregSetDevice(count - 1) == oregSuccess &&
+                   oregMalloc(&pointer, 8) == oregSuccess &&
+                   oregSetDevice(count) == oregErrorInvalidDevice);
+        },
+        testing::ExitedWithCode(0), "");
+  }
+}
+
+TEST_F(ProcessTest, NoVisibleDevices) {
+  for (const char* visible : {"", "-1"}) {
+    EXPECT_EXIT(
+        {
+          setVariables("4", "1MiB");
+          setenv("OPENREG_VISIBLE_DEVICES", visible, 1);
+          int count = 77;
+          void* pointer = nullptr;
+          exitWith(oregGetDeviceCount(&count) == oregSuccess && count == 0 &&
+                   oregSetDevice(0) == oregErrorInvalidDevice &&
+                   oregMalloc(&pointer, 8) == oregErrorNoDevice &&
+                   oregStreamSynchronize(nullptr) == oregErrorNoDevice);
+        },
+        testing::ExitedWithCode(0), "OPENREG_VISIBLE_DEVICES hides them all");
+  }
+}
+
+TEST_F(ProcessTest, InvalidVisibleDevices) {
+  const auto expectRefused = [](const std::string& visible, const char* text) {
+    SCOPED_TRACE(visible);
+    EXPECT_EXIT(
+        {
+          setVariables("4", "1MiB");
+          setenv("OPENREG_VISIBLE_DEVICES", visible.c_str(), 1);
+          int count = 77;
+          exitWith(oregGetDeviceCount(&count) == oregErrorInvalidConfiguration && count == 77);
+        },
+        testing::ExitedWithCode(0), text);
+  };
+  for (const char* visible :
+       {"4", "a", "0,", ",0", "0,,1", " 0", "0, 1", "0,-1", "1.5", "0;1", "99999999999999999999"}) {
+    expectRefused(visible, "is not valid: give the devices to use as a comma-separated list");
+  }
+  expectRefused("0,1,0", "names device 0 twice");
+}
+
+TEST_F(ProcessTest, LaunchModes) {
+  const auto ranBy = [](const char* mode) {
+    setVariables("2", "1MiB");
+    setenv("OPENREG_LAUNCH", mode, 1);
+    static std::thread::id runner;
+    const auto run = [](void*) {
+      runner = std::this_thread::get_id();
+      return oregSuccess;
+    };
+    if (oregLaunch(run, nullptr, nullptr) != oregSuccess) exitWith(false);
+    if (oregStreamSynchronize(nullptr) != oregSuccess) exitWith(false);
+    return runner;
+  };
+  EXPECT_EXIT(exitWith(ranBy("inline") == std::this_thread::get_id()), testing::ExitedWithCode(0),
+              "");
+  EXPECT_EXIT(
+      {
+        const bool byWorker = ranBy("async") != std::this_thread::get_id();
+        oregLaunchMode mode = oregLaunchInline;
+        exitWith(byWorker && oregGetLaunchMode(&mode) == oregSuccess && mode == oregLaunchAsync);
+      },
+      testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(
+      {
+        setenv("OPENREG_LAUNCH", "sync", 1);
+        int count = 0;
+        exitWith(oregGetDeviceCount(&count) == oregErrorInvalidConfiguration);
+      },
+      testing::ExitedWithCode(0), "OPENREG_LAUNCH='sync' is not valid: give 'inline' or 'async'");
+}
+
+TEST_F(ProcessTest, ExitDoesNotWaitForQueuedWork) {
+  EXPECT_EXIT(
+      {
+        setVariables("2", "1MiB");
+        oregStreamDelay(nullptr, 3'000'000'000);  // most of an hour
+        exitWith(true);
       },
       testing::ExitedWithCode(0), "");
 }

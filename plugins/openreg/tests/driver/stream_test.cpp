@@ -396,4 +396,30 @@ TEST_F(StreamTest, StreamsCanBeCreatedUsedAndDestroyedConcurrently) {
   EXPECT_EQ(ran, 4 * 200 * 2);
 }
 
+TEST_F(StreamTest, DelayIsQueuedAndKeepsTheStreamBusy) {
+  EXPECT_OK(oregStreamDelay(stream_, 50'000));
+  EXPECT_EQ(oregStreamQuery(stream_), oregErrorNotReady);
+  EXPECT_OK(oregStreamSynchronize(stream_));
+  EXPECT_EQ(oregStreamQuery(stream_), oregSuccess);
+  EXPECT_ERROR(oregErrorInvalidValue, "longer than the longest", oregStreamDelay(stream_, ~0ull));
+}
+
+TEST_F(StreamTest, AThreadKnowsThatItRunsAKernel) {
+  EXPECT_EQ(oregIsInKernel(), 0);
+  int inline_ = -1;
+  Kernel kernel([&inline_] { inline_ = oregIsInKernel(); });
+  EXPECT_OK(kernel.launch(stream_));
+  EXPECT_EQ(inline_, 1);
+  std::atomic<int> onWorker = -1;
+  Kernel queued([&onWorker] { onWorker = oregIsInKernel(); });
+  EXPECT_OK(oregStreamDelay(stream_, 1000));
+  EXPECT_OK(queued.launch(stream_));
+  EXPECT_OK(oregStreamSynchronize(stream_));
+  EXPECT_EQ(onWorker, 1);
+  EXPECT_OK(oregKernelBegin(stream_));
+  EXPECT_EQ(oregIsInKernel(), 1);
+  EXPECT_OK(oregKernelEnd(stream_));
+  EXPECT_EQ(oregIsInKernel(), 0);
+}
+
 }  // namespace
