@@ -28,6 +28,11 @@ def sources(*folders: str) -> list[str]:
     return sorted(str(path) for folder in folders for path in (CSRC / folder).glob("*.cpp"))
 
 
+def kineto_headers() -> list[str]:
+    """Where the headers of PyTorch's profiler are: they include each other without a folder."""
+    return [str(Path(path) / "kineto") for path in cpp_extension.include_paths()[:1]]
+
+
 class BuildExtension(cpp_extension.BuildExtension):
     """Gives the driver a library's name and lets the other two find it."""
 
@@ -57,7 +62,7 @@ driver = Extension(
 driver_bindings = Extension(
     f"{PACKAGE}._driver",
     [str(CSRC / "bindings" / "driver.cpp")],
-    include_dirs=[DRIVER, pybind11.get_include()],
+    include_dirs=[ROOT, DRIVER, pybind11.get_include()],
     libraries=["openreg"],
     extra_compile_args=COMPILE_ARGS,
     extra_link_args=BESIDE_ITSELF,
@@ -66,7 +71,7 @@ driver_bindings = Extension(
 device = cpp_extension.CppExtension(
     f"{PACKAGE}._C",
     [str(CSRC / "bindings" / "module.cpp"), *sources("runtime", "kernels")],
-    include_dirs=[ROOT, DRIVER],
+    include_dirs=[ROOT, DRIVER, *kineto_headers()],
     libraries=["openreg"],
     extra_compile_args=[*COMPILE_ARGS, "-Wno-unused-parameter"],
     extra_link_args=BESIDE_ITSELF,

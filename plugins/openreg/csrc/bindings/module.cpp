@@ -4,12 +4,17 @@
 #include <torch/csrc/Generator.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "bindings/device_properties.h"
 #include "kernels/composites.h"
 #include "kernels/kernel_memory.h"
+#include "runtime/allocator.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
 #include "runtime/generator.h"
 #include "runtime/hooks.h"
+#include "runtime/profiler.h"
+#include "runtime/shutdown.h"
+#include "runtime/stream.h"
 
 namespace py = pybind11;
 
@@ -34,22 +39,27 @@ py::object generator_of(c10::DeviceIndex index) {
   return py::reinterpret_steal<py::object>(THPGenerator_Wrap(default_generator(index)));
 }
 
+bool can_access_peer(c10::DeviceIndex index, c10::DeviceIndex peer) {
+  int can_access = 0;
+  OREG_CHECK(oregDeviceCanAccessPeer(&can_access, index, peer));
+  return can_access != 0;
+}
+
+void sleep(int64_t microseconds) {
+  TORCH_CHECK_VALUE(microseconds >= 0, "The delay must not be negative, but is ", microseconds,
+                    " microseconds.");
+  ensure_initialized();
+  OREG_CHECK(oregStreamDelay(current_driver_stream(current_device()),
+                             static_cast<uint64_t>(microseconds)));
+}
+
 PYBIND11_MODULE(_C, module) {
   register_hooks();
   install_kernel_memory();
   prefer_cpu_kernels();
+  register_profiler();
 
-  py::class_<oregDeviceProp>(module, "DeviceProperties")
-      .def_property_readonly("name", [](const oregDeviceProp& p) { return std::string(p.name); })
-      .def_readonly("total_memory", &oregDeviceProp::totalMemory)
-      .def_readonly("multi_processor_count", &oregDeviceProp::multiProcessorCount)
-      .def_readonly("driver_version", &oregDeviceProp::driverVersion)
-      .def("__repr__", [](const oregDeviceProp& p) {
-        return "DeviceProperties(name='" + std::string(p.name) +
-               "', total_memory=" + std::to_string(p.totalMemory) +
-               ", multi_processor_count=" + std::to_string(p.multiProcessorCount) +
-               ", driver_version=" + std::to_string(p.driverVersion) + ")";
-      });
+  define_device_properties(module);
 
   const auto def = [&](const char* name, auto function, auto... extra) {
     module.def(name, torch::wrap_pybind_function(function), extra...);
@@ -68,6 +78,18 @@ PYBIND11_MODULE(_C, module) {
                synchronize_device(checked_index(index));
              }),
              py::arg("index"));
+  def("can_access_peer", can_access_peer, py::arg("index"), py::arg("peer"));
+  def("set_memory_fraction", set_memory_fraction, py::arg("fraction"), py::arg("index"));
+
+  py::dict members;  // what only this device has
+  members["_sleep"] = py::cpp_function(
+      torch::wrap_pybind_function(sleep), py::arg("microseconds"), py::name("_sleep"),
+      "Keep the current stream busy for this long. Other work of the stream waits, the caller does "
+      "not.");
+  module.attr("module_members") = members;
+
+  py::module_::import("atexit").attr("register")(
+      py::cpp_function(&finish_work_before_exit, py::call_guard<py::gil_scoped_release>()));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "kernels/kernel.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
+#include "runtime/host_allocator.h"
 #include "runtime/stream.h"
 
 namespace openreg {
@@ -22,15 +23,37 @@ bool same_bytes(const at::Tensor& dst, const at::Tensor& src) {
          dst.is_conj() == src.is_conj() && dst.is_neg() == src.is_neg();
 }
 
-void copy_bytes(const at::Tensor& dst, const at::Tensor& src, c10::DeviceIndex device) {
-  const auto kind = !on_device(src)   ? oregMemcpyHostToDevice
-                    : !on_device(dst) ? oregMemcpyDeviceToHost
-                                      : oregMemcpyDeviceToDevice;
-  const oregStream_t stream = current_driver_stream(device);
-  OREG_CHECK(oregStreamSynchronize(
-      stream));  // so that the copy runs now and both tensors may be freed at once
-  OREG_CHECK(
-      oregMemcpyAsync(dst.mutable_data_ptr(), src.const_data_ptr(), dst.nbytes(), kind, stream));
+// What the stream is given from now on comes after what the other has been given so far.
+void wait_for(oregStream_t stream, c10::DeviceIndex other_device, oregStream_t other) {
+  if (oregStreamQuery(other) == oregSuccess) return;
+  const DeviceScope scope(other_device);
+  oregEvent_t event = nullptr;
+  OREG_CHECK(oregEventCreateWithFlags(&event, oregEventDefault));
+  OREG_CHECK(oregEventRecord(event, other));
+  OREG_CHECK(oregStreamWaitEvent(stream, event));
+  OREG_CHECK(oregEventDestroy(event));  // who waits for it already is not affected
+}
+
+void copy_on_device(const at::Tensor& dst, const at::Tensor& src) {
+  OREG_CHECK(oregMemcpyAsync(dst.mutable_data_ptr(), src.const_data_ptr(), dst.nbytes(),
+                             oregMemcpyDeviceToDevice,
+                             current_driver_stream(dst.device().index())));
+}
+
+// A copy that is left queued needs memory on the host that stays as it is until then: pinned
+// memory, which its allocator keeps until the stream has passed. The driver waits for any other.
+void copy_with_host(const at::Tensor& dst, const at::Tensor& src, bool non_blocking) {
+  const bool to_host = on_device(src);
+  const at::Tensor& host = to_host ? dst : src;
+  const c10::Stream stream = current_stream((to_host ? src : dst).device().index());
+  const oregStream_t handle = driver_stream(stream);
+  OREG_CHECK(oregMemcpyAsync(dst.mutable_data_ptr(), src.const_data_ptr(), dst.nbytes(),
+                             to_host ? oregMemcpyDeviceToHost : oregMemcpyHostToDevice, handle));
+  if (non_blocking &&
+      (oregStreamQuery(handle) == oregSuccess || record_pinned_on_stream(host.storage(), stream))) {
+    return;
+  }
+  OREG_CHECK(oregStreamSynchronize(handle));
 }
 
 // The host's side of the copy is an ordinary CPU tensor, the device's an alias.
@@ -43,7 +66,7 @@ void copy_elements(const at::Tensor& dst, const at::Tensor& src, c10::DeviceInde
 
 // Replaces the operator itself rather than _copy_from underneath it: PyTorch's copy_ would set up
 // an iterator first.
-at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool /*non_blocking*/) {
+at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   TORCH_CHECK(self.defined(), "self is undefined");
   TORCH_CHECK(src.defined(), "src is undefined");
   if (self.is_same(src)) return self;
@@ -53,17 +76,22 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool /*non_blocking*/
   TORCH_CHECK_NOT_IMPLEMENTED(self.layout() == c10::kStrided && src.layout() == c10::kStrided,
                               "Cannot copy between layouts ", src.layout(), " and ", self.layout(),
                               " on ", c10::get_privateuse1_backend(), ".");
+  if (self.numel() == 0 && same_bytes(self, src)) return self;
+  const bool within_devices = on_device(self) && on_device(src);
   const c10::DeviceIndex device = (on_device(self) ? self : src).device().index();
-  if (on_device(src) && src.device().index() != device) {
-    // Between devices the copy runs on the target's stream, after what the source's stream has been
-    // given so far.
-    OREG_CHECK(oregStreamSynchronize(current_driver_stream(src.device().index())));
-  }
-  if (same_bytes(self, src)) {
-    if (self.numel() > 0) copy_bytes(self, src, device);
-  } else {
+  const c10::DeviceIndex other = (on_device(src) ? src : self).device().index();
+  // Between devices the copy runs on the target's stream, after what the source's stream has been
+  // given so far and before what it is given later, which may reuse the source's memory.
+  if (other != device) wait_for(current_driver_stream(device), other, current_driver_stream(other));
+  if (!same_bytes(self, src)) {
     copy_elements(self, src, device);
+  } else if (within_devices) {
+    copy_on_device(self, src);
+  } else {
+    copy_with_host(self, src, non_blocking);
   }
+  if (other != device)
+    wait_for(current_driver_stream(other), device, current_driver_stream(device));
   return self;
 }
 

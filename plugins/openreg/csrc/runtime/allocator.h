@@ -1,24 +1,12 @@
-// Device memory for tensors: a cache of the driver's allocations, one per device.
+// PyTorch's allocator of device memory, in terms of the blocks of the devices' caches.
 #pragma once
 
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/StorageImpl.h>
 
-#include <atomic>
+#include "runtime/block.h"
 
 namespace openreg {
-
-// One allocation of the driver. It is the context of every DataPtr that this allocator hands out,
-// and outlives the tensor: freed blocks wait in the cache for the next request of their size.
-struct Block {
-  void* pointer;
-  size_t size;       // bytes, rounded up to the size class
-  size_t requested;  // bytes, as asked for by the present owner
-  c10::DeviceIndex device;
-  Block* next = nullptr;  // in the cache's free list
-  // What kernels keep about the block from one call to the next; released with the block.
-  std::atomic<c10::intrusive_ptr_target*> attachment{nullptr};
-};
 
 // The singleton, which is also registered as PyTorch's allocator for the device.
 c10::DeviceAllocator& device_allocator();
@@ -35,8 +23,14 @@ Block* find_block(const void* pointer);
 c10::DataPtr own_block(Block* block);
 Block* block_of(const c10::DataPtr& pointer);
 
+// Work on the stream uses the memory: it is not handed out again before that has finished.
+void record_on_stream(const c10::DataPtr& pointer, oregStream_t stream);
+
+// Lets PyTorch reserve at most this fraction, 0 to 1, of the device's memory.
+void set_memory_fraction(double fraction, c10::DeviceIndex device);
+
 // Gives a storage of this device `bytes` bytes and keeps what fits of its content, as
-// UntypedStorage.resize_ does.
+// UntypedStorage.resize_ does. The copy runs on the current stream.
 void resize_storage(c10::StorageImpl& storage, size_t bytes);
 
 }  // namespace openreg

@@ -1,5 +1,7 @@
 #include "runtime/device.h"
 
+#include <torch/csrc/utils/device_lazy_init.h>
+
 #include "runtime/error.h"
 
 namespace openreg {
@@ -31,6 +33,8 @@ DeviceScope::~DeviceScope() {
   // Cannot fail: the device was current before.
   if (index_ >= 0 && index_ != previous_) oregSetDevice(previous_);
 }
+
+void ensure_initialized() { torch::utils::device_lazy_init(c10::DeviceType::PrivateUse1); }
 
 void synchronize_device(c10::DeviceIndex index) {
   const DeviceScope scope(index);

@@ -29,6 +29,9 @@ class DeviceScope {
   c10::DeviceIndex previous_;
 };
 
+// Initialises the device as its first use from Python does, if nothing has used it yet.
+void ensure_initialized();
+
 // Waits for all streams of the device; the current device stays as it is.
 void synchronize_device(c10::DeviceIndex index);
 

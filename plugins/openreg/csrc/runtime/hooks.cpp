@@ -12,6 +12,7 @@ namespace {
 
 class Hooks final : public at::PrivateUse1HooksInterface {
  public:
+  void init() const override { ensure_initialized(); }
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return device_count() > 0; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return oregIsInitialized() != 0; }
@@ -56,6 +57,7 @@ void register_hooks() {
   static auto* hooks = new Hooks();
   at::RegisterPrivateUse1HooksInterface(hooks);
   c10::SetAllocator(c10::DeviceType::PrivateUse1, &device_allocator());
+  register_pinned_allocator();
 }
 
 }  // namespace openreg

@@ -1,7 +1,9 @@
 #include "runtime/stream.h"
 
+#include <algorithm>
 #include <array>
 #include <mutex>
+#include <utility>
 
 #include "runtime/device.h"
 #include "runtime/error.h"
@@ -31,6 +33,7 @@ struct CurrentStream {
   oregStream_t handle = nullptr;  // looked up at first use
 };
 thread_local std::array<CurrentStream, kMaxDevices> current_streams;
+thread_local bool on_worker = false;
 
 c10::Stream stream_with_id(c10::DeviceIndex device, c10::StreamId id) {
   return c10::Stream(c10::Stream::UNSAFE, device_at(device), id);
@@ -61,6 +64,7 @@ c10::Stream default_stream(c10::DeviceIndex device) {
 }
 
 c10::Stream pooled_stream(c10::DeviceIndex device, int priority) {
+  ensure_initialized();
   device = checked_index(device);
   const int high = priority < 0 ? 1 : 0;  // out-of-range priorities are clamped, as CUDA does
   DeviceStreams& streams = streams_of(device);
@@ -92,6 +96,25 @@ oregStream_t current_driver_stream(c10::DeviceIndex device) {
   if (C10_UNLIKELY(current.handle == nullptr))
     current.handle = driver_stream(default_stream(device));
   return current.handle;
+}
+
+c10::StreamId stream_id_of(c10::DeviceIndex device, oregStream_t handle) {
+  DeviceStreams& streams = streams_of(device);
+  const std::lock_guard<std::mutex> lock(streams.mutex);
+  const auto found = std::find(streams.pool.begin(), streams.pool.end(), handle);
+  return found == streams.pool.end() ? 0 : found - streams.pool.begin() + 1;
+}
+
+uint16_t current_pool(c10::DeviceIndex device) {
+  return static_cast<uint16_t>(current_streams[device].id * 2 + (on_worker ? 1 : 0));
+}
+
+QueuedKernelScope::QueuedKernelScope(const c10::Stream& stream)
+    : previous_(exchange_stream(stream)), was_on_worker_(std::exchange(on_worker, true)) {}
+
+QueuedKernelScope::~QueuedKernelScope() {
+  on_worker = was_on_worker_;
+  exchange_stream(previous_);
 }
 
 }  // namespace openreg
