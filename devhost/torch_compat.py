@@ -7,12 +7,14 @@ while `import torch` is still on its way, or without torch.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
 import warnings
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    import enum
     from collections.abc import Callable, Iterator
     from types import ModuleType
 
@@ -87,6 +89,51 @@ def take_slot(name: str, module: ModuleType) -> None:
     generate_methods_for_privateuse1_backend(
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )
+    _tell_dlpack_device()
+    _explain_unshared_storages(name)
+
+
+def _tell_dlpack_device() -> None:
+    """Make Tensor.__dlpack_device__ know the out-of-tree device.
+
+    It asks for a device type "privateuse1", which no device has: the unused slot is called
+    "privateuseone", and a used one has the plugin's name. Everything else of DLPack works.
+    """
+    import torch
+    from torch.utils.dlpack import DLDeviceType
+
+    original = torch.Tensor.__dlpack_device__
+
+    @functools.wraps(original)
+    def dlpack_device(self: torch.Tensor) -> tuple[enum.IntEnum, int]:
+        if type(self) is torch.Tensor and self.device.type == slot_name():
+            return DLDeviceType.kDLExtDev, self.get_device()
+        return original(self)
+
+    torch.Tensor.__dlpack_device__ = dlpack_device  # type: ignore[method-assign]
+
+
+def _explain_unshared_storages(name: str) -> None:
+    """Make sending a tensor of the device to another process fail with an explanation.
+
+    PyTorch shares the memory of CPU and CUDA tensors and takes any other for a CPU tensor. A plugin
+    that can share memory registers its own reduction for torch.UntypedStorage.
+    """
+    from multiprocessing.reduction import ForkingPickler
+
+    import torch
+    from torch.multiprocessing.reductions import reduce_storage
+
+    def reduce(storage: torch.UntypedStorage) -> Any:
+        if storage.device.type == name:
+            raise RuntimeError(
+                f"a tensor on {storage.device} cannot be sent to another process, because {name} "
+                "does not share memory between processes: send tensor.cpu(), and move it to the "
+                "device there"
+            )
+        return reduce_storage(storage)
+
+    ForkingPickler.register(torch.UntypedStorage, reduce)
 
 
 def name_collisions(name: str) -> Iterator[str]:

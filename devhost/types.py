@@ -140,8 +140,12 @@ class DeviceRuntime(Protocol):
     ``torch.<name>.current_device`` is the plugin's own function, native or not. Indices that the
     host passes on are valid, from 0 to ``device_count() - 1``.
 
-    A runtime may also have an attribute ``module_members``, a mapping of str to object: further
-    names that are put into ``torch.<name>`` as they are. They win over what the host derives.
+    A runtime may also have the functions ``can_access_peer(index, peer) -> bool``, which tells
+    whether kernels of one device can use another's memory, and ``set_memory_fraction(fraction,
+    index) -> None``, which limits what the allocator takes of a device's memory; without them the
+    functions of ``torch.<name>`` that need them raise NotImplementedError. And it may have an
+    attribute ``module_members``, a mapping of str to object: further names that are put into
+    ``torch.<name>`` as they are. They win over what the host derives.
     """
 
     def device_count(self) -> int:

@@ -51,7 +51,7 @@ def build(
     count = runtime.device_count
     autocast = None if amp is None else Amp(amp)
     lazy = LazyInit(name, runtime.init, runtime.is_in_bad_fork, on_started)
-    devices = Devices(name, runtime, lazy)
+    devices = Devices(name, plugin, runtime, lazy)
     device, device_of = device_contexts(devices, name)
     random = NoRandom(plugin) if rng is None else Random(name, runtime, rng, devices, lazy)
 
@@ -72,6 +72,7 @@ def build(
             "get_device_properties",
             "get_device_name",
             "get_device_capability",
+            "can_device_access_peer",
         ),
         "device": device,
         "device_of": device_of,
@@ -95,18 +96,28 @@ def build(
         "Stream": torch.Stream,
         "Event": torch.Event,
         **_of(
-            Streams(name, devices, lazy), "current_stream", "default_stream", "set_stream", "stream"
+            Streams(name, devices, lazy),
+            "current_stream",
+            "default_stream",
+            "set_stream",
+            "stream",
+            "is_current_stream_capturing",
         ),
         **_of(
-            Memory(plugin, devices, lazy),
+            Memory(plugin, runtime, devices, lazy),
             "memory_allocated",
             "max_memory_allocated",
             "memory_reserved",
             "max_memory_reserved",
             "memory_stats",
+            "memory_stats_as_nested_dict",
+            "memory_summary",
             "reset_peak_memory_stats",
             "reset_accumulated_memory_stats",
             "mem_get_info",
+            "device_memory_used",
+            "set_per_process_memory_fraction",
+            "get_per_process_memory_fraction",
             "empty_cache",
         ),
     }

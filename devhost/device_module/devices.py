@@ -19,12 +19,14 @@ class Devices:
 
     Args:
         name: Device name.
+        plugin: Who supplies it, for messages.
         runtime: The plugin's runtime.
         lazy: The device's lazy initialisation.
     """
 
-    def __init__(self, name: str, runtime: DeviceRuntime, lazy: LazyInit) -> None:
-        self._name = name
+    def __init__(self, name: str, plugin: str, runtime: DeviceRuntime, lazy: LazyInit) -> None:
+        self.name = name
+        self._plugin = plugin
         self._runtime = runtime
         self._lazy = lazy
 
@@ -97,6 +99,31 @@ class Devices:
         self._lazy.init()
         return torch.accelerator.get_device_capability(self.existing_index(device))
 
+    def can_device_access_peer(self, device: Device, peer_device: Device) -> bool:
+        """Return whether kernels of one device can use the memory of another.
+
+        Args:
+            device: The device whose kernels are meant.
+            peer_device: The device whose memory is meant.
+
+        Raises:
+            ValueError: One of them is of another type.
+            AssertionError: One of them does not exist. (So in torch.cuda.)
+            NotImplementedError: The plugin's runtime has no ``can_access_peer``.
+        """
+        self._lazy.init()
+        can_access_peer = getattr(self._runtime, "can_access_peer", None)
+        if can_access_peer is None:
+            raise NotImplementedError(
+                f"device plugin {self._plugin} does not tell which devices can access each other: "
+                "its runtime has no can_access_peer(index, peer)"
+            )
+        indices = (self.index(device, optional=True), self.index(peer_device, optional=True))
+        for index in indices:
+            if not 0 <= index < self._runtime.device_count():
+                raise AssertionError(f"Invalid device id: {self._out_of_range(index)}")
+        return bool(can_access_peer(*indices))
+
     def index(self, device: object, optional: bool = False, allow_cpu: bool = False) -> int:
         """Return the index that ``device`` means. Not checked against the number of devices.
 
@@ -117,8 +144,8 @@ class Devices:
         if isinstance(device, torch.device):
             if allow_cpu and device.type == "cpu":
                 return -1
-            if device.type != self._name:
-                raise ValueError(f"Expected a {self._name} device, but got: {device}")
+            if device.type != self.name:
+                raise ValueError(f"Expected a {self.name} device, but got: {device}")
             if device.index is not None:
                 return device.index
         if not optional or not (device is None or isinstance(device, torch.device)):
@@ -155,7 +182,7 @@ class Devices:
     def _out_of_range(self, index: int) -> str:
         count = self._runtime.device_count()
         have = "there is 1 device" if count == 1 else f"there are {count} devices"
-        return f"{self._name}: invalid device ordinal {index}, {have}"
+        return f"{self.name}: invalid device ordinal {index}, {have}"
 
 
 def device_contexts(devices: Devices, name: str) -> tuple[type, type]:

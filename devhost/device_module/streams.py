@@ -83,6 +83,12 @@ class Streams:
         self._require_own(stream)
         return stream
 
+    def is_current_stream_capturing(self) -> bool:
+        """Return whether the current stream records a graph. False before the first use."""
+        if not self._lazy.is_initialized():
+            return False
+        return bool(torch.accelerator.current_stream().is_capturing())
+
     def _require_own(self, stream: torch.Stream) -> None:
         if stream.device.type != self._name:
             raise ValueError(f"Expected a {self._name} stream, but got one of {stream.device}")

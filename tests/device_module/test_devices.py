@@ -158,3 +158,18 @@ def test_autocast(minimal):
     )
     # Operators without a cast run unchanged.
     assert minimal("inside") == [True, 8.0]
+
+
+def test_peer_access(minimal, raises):
+    with raises("NotImplementedError: device plugin"):
+        minimal("m.can_device_access_peer(0, 1)")
+    minimal("m.runtime.can_access_peer = lambda index, peer: index < peer")
+    try:
+        assert minimal("[m.can_device_access_peer(0, 1), m.can_device_access_peer(1, 0)]") == [
+            True,
+            False,
+        ]
+        with raises("AssertionError: Invalid device id: minimal: invalid device ordinal 2"):
+            minimal("m.can_device_access_peer(0, 2)")
+    finally:
+        minimal("del m.runtime.can_access_peer")
