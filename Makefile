@@ -12,7 +12,7 @@ endif
 export MAX_JOBS ?= $(shell nproc)
 # What runs here must not depend on how the caller has configured devices.
 unexport PYTHONPATH TORCH_DEVICE_BACKEND_AUTOLOAD DEVHOST_DEVICE DEVHOST_STRICT \
-	OPENREG_DEVICE_COUNT OPENREG_MEMORY
+	OPENREG_DEVICE_COUNT OPENREG_LAUNCH OPENREG_MEMORY OPENREG_VISIBLE_DEVICES
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -39,7 +39,7 @@ INSTALLED := $(VENV)/.wheel-devhost $(VENV)/.wheel-devhost-openreg
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # pip cannot change one environment twice at a time; ninja compiles in parallel
-.PHONY: help demo test wheels lint docs bench clean
+.PHONY: help demo test stress wheels lint docs bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,12 @@ test: $(INSTALLED) $(VENV)/.packages-test $(VENV)/.packages-example ## run every
 	@echo '#include <gtest/gtest.h>' | $(CXX) -E -x c++ - >/dev/null 2>&1 || echo \
 		'GoogleTest is missing (Debian: libgtest-dev), so the C++ tests of the driver are left out.'
 	cd tests && ../$(BIN)/pytest -c ../pyproject.toml --import-mode=importlib . ../plugins/openreg/tests
+
+# Ten million calls of the driver from C++, then threads of Python with tensors of up to 256 MiB.
+stress: $(INSTALLED) $(VENV)/.packages-test ## load the device with many threads for some minutes
+	cd tests && OREG_STRESS_OPERATIONS=10000000 OREG_STRESS_ROUNDS=60 ../$(BIN)/pytest \
+		-c ../pyproject.toml --import-mode=importlib ../plugins/openreg/tests/test_stress.py \
+		"../plugins/openreg/tests/test_driver_native.py::test_driver[]"
 
 wheels: dist/.devhost dist/.devhost-openreg ## build both wheels into dist/
 

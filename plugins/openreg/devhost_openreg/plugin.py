@@ -36,6 +36,8 @@ def devhost_probe() -> ProbeResult:
         )
     except _driver.DriverError as error:
         return ProbeResult(available=False, reason=str(error))
+    if not names:
+        return ProbeResult(available=False, reason="OPENREG_VISIBLE_DEVICES hides all devices")
     return ProbeResult(available=True, devices=names)
 
 

@@ -1,5 +1,6 @@
 """The device as PyTorch's generic interfaces show it."""
 
+import contextlib
 import importlib
 
 import pytest
@@ -81,26 +82,85 @@ def test_tensors_on_different_devices_do_not_mix(call):
     assert torch.equal(here.cpu(), cpu)
 
 
-def test_out_of_memory_leaves_the_device_working():
-    before = torch.openreg.memory_allocated()
-    with pytest.raises(torch.OutOfMemoryError, match="out of memory"):
-        torch.empty(1 << 55, dtype=torch.uint8, device="openreg")
-    with pytest.raises(torch.OutOfMemoryError, match="Tried to allocate 9663676416 bytes"):
-        torch.empty(9 << 30, dtype=torch.uint8, device="openreg")
-    assert torch.openreg.memory_allocated() == before
-    assert torch.ones(2, device="openreg").sum().item() == 2
+@pytest.mark.parametrize("device", ["openreg:1", 1, torch.device("openreg", 1)])
+def test_every_way_to_name_a_device(device):
+    for function in (
+        "get_device_properties",
+        "get_device_name",
+        "memory_allocated",
+        "mem_get_info",
+    ):
+        assert getattr(torch.openreg, function)(device) is not None
+    with torch.openreg.device(device):
+        assert torch.openreg.current_device() == 1
+    assert torch.openreg.current_device() == 0
 
 
-def test_memory_is_counted_and_given_back():
-    torch.openreg.empty_cache()
-    allocated, reserved = torch.openreg.memory_allocated(), torch.openreg.memory_reserved()
-    x = torch.empty(1 << 20, device="openreg")
-    assert torch.openreg.memory_allocated() - allocated == 4 << 20
-    del x
-    assert torch.openreg.memory_allocated() == allocated
-    assert torch.openreg.memory_reserved() - reserved == 4 << 20  # cached for the next tensor
-    torch.openreg.empty_cache()
-    assert torch.openreg.memory_reserved() == reserved
+def test_device_of_and_errors_inside(other_device):
+    x = torch.ones(1, device=other_device)
+    with contextlib.suppress(KeyError), torch.openreg.device_of(x):
+        assert torch.openreg.current_device() == 1
+        raise KeyError
+    assert torch.openreg.current_device() == 0
+    with torch.openreg.device_of(torch.ones(1)):
+        assert torch.openreg.current_device() == 0
+
+
+def test_queries_do_not_change_the_current_device(other_device):
+    torch.openreg.mem_get_info(other_device)
+    torch.openreg.memory_stats(other_device)
+    torch.openreg.synchronize(other_device)
+    torch.openreg.current_stream(other_device)
+    torch.openreg.get_rng_state(other_device)
+    torch.empty(1, device=other_device)
+    torch.Stream(device=other_device).synchronize()
+    assert torch.openreg.current_device() == 0
+
+
+def test_peer_access():
+    assert torch.openreg.can_device_access_peer(0, 1)
+    assert torch.openreg.can_device_access_peer("openreg:1", "openreg:0")
+    assert not torch.openreg.can_device_access_peer(0, 0)
+    with pytest.raises(AssertionError, match="Invalid device id"):
+        torch.openreg.can_device_access_peer(0, 2)
+
+
+def test_capability_names_dtypes():
+    dtypes = torch.openreg.get_device_capability()["supported_dtypes"]
+    assert {torch.float32, torch.bfloat16, torch.int64, torch.complex64, torch.bool} <= dtypes
+    assert torch.accelerator.get_device_capability()["supported_dtypes"] == dtypes
+
+
+@pytest.mark.parametrize(
+    ("visible", "ordinals"), [("1", [1]), ("1,0", [1, 0]), ("0,2", [0, 2]), ("", []), ("-1", [])]
+)
+def test_visible_devices(fresh, visible, ordinals):
+    code = """
+import torch
+m = torch.openreg
+print([m.get_device_properties(i).ordinal for i in range(m.device_count())])
+print(m.is_available(), torch.accelerator.is_available())
+"""
+    process = fresh(code, OPENREG_DEVICE_COUNT="3", OPENREG_VISIBLE_DEVICES=visible)
+    assert process.stderr == ""
+    assert process.stdout.splitlines() == [str(ordinals), f"{bool(ordinals)} {bool(ordinals)}"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "reason"),
+    [
+        ({"OPENREG_VISIBLE_DEVICES": ""}, "OPENREG_VISIBLE_DEVICES hides all devices"),
+        ({"OPENREG_VISIBLE_DEVICES": "0,7"}, "OPENREG_VISIBLE_DEVICES='0,7' is not valid"),
+        ({"OPENREG_VISIBLE_DEVICES": "1,1"}, "it names device 1 twice"),
+        ({"OPENREG_LAUNCH": "later"}, "OPENREG_LAUNCH='later' is not valid"),
+    ],
+)
+def test_the_first_use_says_why_there_is_no_device(fresh, variables, reason):
+    process = fresh("import torch; torch.empty(1, device='openreg')", **variables)
+    assert process.returncode == 1
+    assert "'openreg' cannot be used" in process.stderr
+    assert "is installed" in process.stderr
+    assert reason in process.stderr
 
 
 def test_cached_memory_is_freed_for_another_size():
@@ -109,49 +169,3 @@ def test_cached_memory_is_freed_for_another_size():
     del del_me
     big = torch.empty(free - (1 << 30), dtype=torch.uint8, device="openreg")
     assert big.numel() == free - (1 << 30)
-
-
-def test_streams_and_events():
-    first, second = torch.Stream(device="openreg"), torch.Stream(device="openreg")
-    assert first.stream_id != second.stream_id
-    with first:
-        assert torch.accelerator.current_stream() == first
-        y = torch.ones(8, device="openreg") * 2
-    second.wait_stream(first)
-    with second:
-        assert (y + 1).sum().item() == 24
-    start, end = (torch.Event(device="openreg", enable_timing=True) for _ in range(2))
-    start.record(first)
-    end.record(first)
-    end.synchronize()
-    assert start.query()
-    assert start.elapsed_time(end) >= 0
-    with pytest.raises(RuntimeError, match="device index"):
-        start.record(torch.Stream(device="openreg:1"))
-
-
-def test_pinned_memory():
-    x = torch.rand(4, 4).pin_memory()
-    assert x.is_pinned()
-    assert x[1:, 2].is_pinned()
-    assert not torch.rand(2).is_pinned()
-    assert torch.equal(x.to("openreg", non_blocking=True).cpu(), x)
-
-
-def test_a_forked_child_is_told_to_use_spawn(fresh):
-    code = """
-import os, torch
-torch.ones(1, device="openreg")
-pid = os.fork()
-if pid == 0:
-    assert torch.openreg._is_in_bad_fork()
-    torch.manual_seed(1)
-    try:
-        torch.ones(1, device="openreg")
-    except RuntimeError as error:
-        os._exit(0 if "spawn" in str(error) else 1)
-    os._exit(2)
-print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), torch.ones(1, device="openreg").item())
-"""
-    process = fresh(code)
-    assert process.stdout.split() == ["0", "1.0"], process.stderr
