@@ -37,10 +37,10 @@ KernelScope::~KernelScope() {
 
 namespace {
 
-at::Tensor view_of_argument(const c10::TensorImpl& argument, const c10::TensorImpl& result) {
+// A device tensor over the storage, with the result's shape.
+at::Tensor view_of(const c10::Storage& storage, const c10::TensorImpl& result) {
   auto view = at::detail::make_tensor<c10::TensorImpl>(
-      c10::TensorImpl::VIEW, c10::Storage(argument.unsafe_storage()),
-      c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), result.dtype());
+      c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), result.dtype());
   c10::TensorImpl* impl = view.unsafeGetTensorImpl();
   impl->set_sizes_and_strides(result.sizes(), result.strides(), result.storage_offset());
   if (result.is_conj()) impl->_set_conj(true);
@@ -115,7 +115,11 @@ void AliasCall::begin() {
 void AliasCall::finish() {
   scope_.reset();
   for (const Argument& argument : arguments_) {
-    if (argument.reference == nullptr || !argument.original->has_storage()) continue;
+    if (argument.reference == nullptr) continue;
+    if (C10_UNLIKELY(!argument.original->has_storage())) {
+      update_sparse(*this, *argument.original, argument.alias);
+      continue;
+    }
     const c10::TensorImpl& alias = *argument.alias.unsafeGetTensorImpl();
     c10::TensorImpl& original = *argument.original;
     take_device_memory(*alias.unsafe_storage().unsafeGetStorageImpl(),
@@ -142,11 +146,8 @@ at::Tensor AliasCall::wrap(at::Tensor result) {
 at::Tensor AliasCall::wrap_storage(at::Tensor result) {
   c10::TensorImpl* impl = result.unsafeGetTensorImpl();
   c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
-  for (const Argument& argument : arguments_) {
-    if (argument.alias.unsafeGetTensorImpl()->has_storage() &&
-        argument.alias.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() == storage) {
-      return view_of_argument(*argument.original, *impl);
-    }
+  if (const Argument* argument = argument_with_storage(storage)) {
+    return view_of(argument->original->unsafe_storage(), *impl);
   }
   // Several results may share one new storage; the first of them has turned it into the device's
   // then.
@@ -157,6 +158,26 @@ at::Tensor AliasCall::wrap_storage(at::Tensor result) {
   impl->set_storage_keep_dtype(impl->storage());  // reads the device from the storage again
   impl->_change_backend_component_keys(device_at(device_));
   return result;
+}
+
+at::Tensor AliasCall::wrap_part(const at::Tensor& part) {
+  const c10::TensorImpl& impl = *part.unsafeGetTensorImpl();
+  c10::StorageImpl* storage = impl.unsafe_storage().unsafeGetStorageImpl();
+  if (const Argument* argument = argument_with_storage(storage)) {
+    return view_of(argument->original->unsafe_storage(), impl);
+  }
+  const bool ours = storage->device_type() == c10::DeviceType::PrivateUse1 ||
+                    become_device_storage(*storage, device_);
+  return ours ? view_of(impl.unsafe_storage(), impl) : copy_to_device(part, device_);
+}
+
+const AliasCall::Argument* AliasCall::argument_with_storage(const c10::StorageImpl* storage) const {
+  for (const Argument& argument : arguments_) {
+    const c10::TensorImpl& alias = *argument.alias.unsafeGetTensorImpl();
+    if (alias.has_storage() && alias.unsafe_storage().unsafeGetStorageImpl() == storage)
+      return &argument;
+  }
+  return nullptr;
 }
 
 at::Tensor& AliasCall::original_of(const at::Tensor& result) {

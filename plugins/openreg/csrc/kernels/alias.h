@@ -73,6 +73,8 @@ class AliasCall {
 
   // The device tensor for a kernel's result. After finish().
   at::Tensor wrap(at::Tensor result);
+  // The same for a part of a sparse result, which the host tensor around it is about to let go of.
+  at::Tensor wrap_part(const at::Tensor& part);
   // The argument whose alias the kernel returned.
   at::Tensor& original_of(const at::Tensor& result);
 
@@ -84,6 +86,7 @@ class AliasCall {
   };
 
   at::Tensor wrap_storage(at::Tensor result);
+  const Argument* argument_with_storage(const c10::StorageImpl* storage) const;
   at::Tensor add(const at::Tensor& tensor, at::Tensor* reference);
 
   c10::SmallVector<Argument, 4> arguments_;

@@ -1,11 +1,18 @@
-// Aliases of sparse tensors: a CPU tensor of the same layout over aliases of the parts.
+// Aliases of sparse tensors: a CPU tensor of the same layout whose parts (indices and values) are
+// aliases of the parts.
 #pragma once
 
 #include "kernels/alias.h"
 
 namespace openreg {
 
+// Every part becomes an argument of the call, so that what the kernel returns of it is recognised.
 at::Tensor alias_sparse(AliasCall& call, const at::Tensor& tensor);
+
+// The device tensor for a sparse result.
 at::Tensor wrap_sparse(AliasCall& call, const at::Tensor& result);
+
+// Gives an argument that the kernel has written the parts and the shape that its alias has now.
+void update_sparse(AliasCall& call, c10::TensorImpl& original, const at::Tensor& alias);
 
 }  // namespace openreg
