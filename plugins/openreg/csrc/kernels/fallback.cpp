@@ -4,6 +4,7 @@
 #include <torch/library.h>
 
 #include "kernels/alias.h"
+#include "kernels/fallback_policy.h"
 #include "kernels/kernel.h"
 #include "runtime/device.h"
 #include "runtime/generator.h"
@@ -73,6 +74,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
   const auto& arguments = op.schema().arguments();
   const size_t first = stack->size() - arguments.size();
   check_runs_on_cpu(op);
+  note_fallback(op);
   // The arguments stay where they are until the call is over: aliases refer to them.
   std::vector<c10::IValue> originals(
       std::make_move_iterator(stack->begin() + static_cast<ptrdiff_t>(first)),
