@@ -69,11 +69,12 @@ def load() -> None:
     run()
 
 
-def run(installed: Installed | None = None) -> None:
+def run(installed: Installed | None = None, start: float | None = None) -> None:
     """Take the path, once per process. See load(); torch must have been imported, or nearly.
 
     Args:
         installed: What is installed, if the caller has looked already.
+        start: When the caller began, as ``time.perf_counter()`` tells it; None for now.
     """
     global _running, _active
     with _lock:
@@ -83,7 +84,7 @@ def run(installed: Installed | None = None) -> None:
             return
         _running = True
         attempt = _Attempt(strict=_is_strict())
-        start = time.perf_counter()
+        start = time.perf_counter() if start is None else start
         try:
             attempt.run(installed)
         finally:
@@ -114,7 +115,7 @@ class _Attempt:
         self.journal = Journal()
         self._strict = strict
         self._manager: Hooks | None = None
-        self._kernels = KernelRegistry()
+        self._kernels: KernelRegistry | None = None  # of the active device
 
     def run(self, installed: Installed | None) -> None:
         """Activate the first available plugin of those that are selected.
@@ -123,11 +124,7 @@ class _Attempt:
             DevhostError: What went wrong, if strict.
         """
         try:
-            start = time.perf_counter()
             self.journal.open(installed if installed is not None else discover())
-            scan = time.perf_counter() - start
-            for record in (*self.journal.plugins, *self.journal.extensions):
-                record.add_step("discover", scan)
             selection = self._select()
         except DevhostError as error:
             self.journal.choice = str(error)
@@ -268,9 +265,10 @@ class _Attempt:
         record, _, info, _ = prepared
         plugin = record.plugin
         hooks = self._hooks()
+        kernels = KernelRegistry()
         try:
             with self._step(record, "kernels", "calling devhost_kernels()"):
-                hooks.kernels(self._kernels)
+                hooks.kernels(kernels)
             with self._step(record, "runtime", "calling devhost_runtime()"):
                 runtime = hooks.runtime()
             with self._step(record, "rng", "calling devhost_rng()"):
@@ -286,13 +284,12 @@ class _Attempt:
                 ],
             )
             with self._step(record, "module", f"building torch.{info.name}"):
-                if amp is not None:
-                    self._kernels.fall_through_autocast()
                 module = build(info.name, plugin.describe(), runtime, rng, amp)
             _require_free_slot(plugin)
         except BaseException:
-            self._kernels.discard()
+            kernels.discard()
             raise
+        self._kernels = kernels
         self._take_slot(record, info.name, module)
         if amp is not None:
             torch_compat.set_autocast_dtype(info.name, amp.default_dtype)

@@ -7,6 +7,7 @@ imports next to nothing, and the rest of devhost only when there is something to
 from __future__ import annotations
 
 import os
+import time
 
 
 def autoload() -> None:
@@ -17,6 +18,7 @@ def autoload() -> None:
     Raises:
         DevhostError: Only with ``DEVHOST_STRICT=1``.
     """
+    start = time.perf_counter()
     from devhost.discovery import discover
     from devhost.errors import DiscoveryError
 
@@ -30,4 +32,4 @@ def autoload() -> None:
 
     from devhost.activation import run
 
-    run(installed)
+    run(installed, start)

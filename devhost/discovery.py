@@ -7,7 +7,7 @@ There are two readers of the same metadata, because they are used under differen
   devhost may cost when no plugin is installed.
 - `devhost list` uses the backport ``importlib_metadata``, which reads metadata the same way on
   every Python version, and looks at what the first reader hides: shadowed copies and metadata
-  that cannot be read.
+  that cannot be read. That is in ``devhost.cli.inventory``.
 
 What either finds is an ``InstalledPlugin``; order and identity are decided here, for both.
 """
@@ -15,6 +15,7 @@ What either finds is an ``InstalledPlugin``; order and identity are decided here
 from __future__ import annotations
 
 import re
+import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -74,18 +75,26 @@ class InstalledPlugin:
         return self._entry_point.load()
 
     def describe(self) -> str:
-        """Return the plugin as messages name it: device, distribution, version and module."""
-        return f"'{self.name}' ({self.distribution} {self.version}, module {self.module})"
+        """Return the plugin as messages name it: device, distribution, version, module, place."""
+        where = f"module {self.module} in {self.location}"
+        return f"'{self.name}' ({self.distribution} {self.version}, {where})"
 
     def __repr__(self) -> str:
         return f"<InstalledPlugin {self.describe()}>"
 
 
 class Installed(NamedTuple):
-    """All plugins of an environment, sorted by name."""
+    """All plugins of an environment, sorted by name.
+
+    Attributes:
+        devices: Entry points of the group ``devhost.devices``.
+        extensions: Entry points of the group ``devhost.extensions``.
+        seconds: How long it took to find them.
+    """
 
     devices: tuple[InstalledPlugin, ...]
     extensions: tuple[InstalledPlugin, ...]
+    seconds: float
 
 
 def discover() -> Installed:
@@ -98,77 +107,18 @@ def discover() -> Installed:
     """
     from importlib.metadata import entry_points
 
+    start = time.perf_counter()
     try:
         # One pass over all distributions: a second one for the second group would cost as much.
         found = entry_points()
-        return Installed(
-            devices=_in_order(found.select(group=DEVICE_GROUP)),
-            extensions=_in_order(found.select(group=EXTENSION_GROUP)),
-        )
+        devices = _in_order(found.select(group=DEVICE_GROUP))
+        extensions = _in_order(found.select(group=EXTENSION_GROUP))
     except Exception as error:
         raise DiscoveryError(
             f"the entry points of the installed distributions cannot be read: "
             f"{exception_text(error)}. `devhost list` names the distribution; reinstall it"
         ) from error
-
-
-class Shadowed(NamedTuple):
-    """A device plugin that no import reaches: another copy of its distribution comes first."""
-
-    plugin: InstalledPlugin
-    hidden_by: str
-
-
-class Unreadable(NamedTuple):
-    """A distribution whose entry points cannot be read, which breaks `import torch` itself."""
-
-    distribution: str
-    location: str
-    error: str
-
-
-class Inventory(NamedTuple):
-    """What `devhost list` shows: everything installed, and what is wrong with how it is."""
-
-    installed: Installed
-    shadowed: tuple[Shadowed, ...]
-    unreadable: tuple[Unreadable, ...]
-
-
-def take_inventory() -> Inventory:
-    """Return everything that is installed, copies and damage included. Raises nothing."""
-    import importlib_metadata
-
-    devices: list[InstalledPlugin] = []
-    extensions: list[InstalledPlugin] = []
-    shadowed: list[Shadowed] = []
-    unreadable: list[Unreadable] = []
-    first_copy: dict[str, str] = {}
-    for dist in importlib_metadata.distributions():
-        location = str(dist.locate_file(""))
-        # The key by which both readers drop copies; from the folder's name, no file is read.
-        key = getattr(dist, "_normalized_name", None) or distribution_name(dist)
-        hidden_by = first_copy.get(key)
-        first_copy.setdefault(key, location)
-        try:
-            entry_points = dist.entry_points
-            found = [InstalledPlugin(e) for e in entry_points.select(group=DEVICE_GROUP)]
-            others = [InstalledPlugin(e) for e in entry_points.select(group=EXTENSION_GROUP)]
-        except Exception as error:
-            unreadable.append(Unreadable(distribution_name(dist), location, exception_text(error)))
-            continue
-        if hidden_by is None:
-            devices += found
-            extensions += others
-        else:
-            shadowed += [Shadowed(plugin, hidden_by) for plugin in found]
-    return Inventory(
-        installed=Installed(
-            tuple(sorted(devices, key=sort_key)), tuple(sorted(extensions, key=sort_key))
-        ),
-        shadowed=tuple(sorted(shadowed, key=lambda copy: sort_key(copy.plugin))),
-        unreadable=tuple(sorted(unreadable)),
-    )
+    return Installed(devices, extensions, time.perf_counter() - start)
 
 
 def _in_order(entry_points: Iterable[Any]) -> tuple[InstalledPlugin, ...]:

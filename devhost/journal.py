@@ -60,13 +60,9 @@ class PluginRecord:
         try:
             yield
         finally:
-            self.add_step(name, time.perf_counter() - start)
+            self.steps.append((name, time.perf_counter() - start))
         if state is not None:
             self.state = state
-
-    def add_step(self, name: str, seconds: float) -> None:
-        """Record a step that has been measured elsewhere."""
-        self.steps.append((name, seconds))
 
     def end(self, state: State, reason: str) -> None:
         """Record that the path ends in ``state``."""
@@ -97,9 +93,11 @@ class Journal:
         self.seconds = 0.0
 
     def open(self, installed: Installed) -> None:
-        """Add a record for everything that is installed."""
+        """Add a record for everything that is installed; finding it is the first step of each."""
         self.plugins = [PluginRecord(plugin) for plugin in installed.devices]
         self.extensions = [PluginRecord(plugin) for plugin in installed.extensions]
+        for record in (*self.plugins, *self.extensions):
+            record.steps.append(("discover", installed.seconds))
 
 
 current: Journal | None = None

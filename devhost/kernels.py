@@ -20,7 +20,6 @@ DEVICE_KEY = "PrivateUse1"
 
 COMPOSITE_KEY = "CompositeImplicitAutograd"
 AUTOGRAD_KEY = "AutogradPrivateUse1"
-AUTOCAST_KEY = "AutocastPrivateUse1"
 
 
 class KernelRegistry:
@@ -53,11 +52,12 @@ class KernelRegistry:
             ImportError: It cannot be imported; undefined symbols show up here.
             KernelRegistrationError: It registers a kernel that would break autograd, see impl().
         """
-        before = set(torch_compat.operators_with_kernel(DEVICE_KEY))
         module = importlib.import_module(module_name)
         self.native_modules.append(module_name)
-        added = sorted(set(torch_compat.operators_with_kernel(DEVICE_KEY)) - before)
-        broken = [operator for operator in added if _breaks_autograd(operator)]
+        # Two lists and their common part, not a question per operator: there are thousands.
+        composite = set(torch_compat.operators_with_kernel(COMPOSITE_KEY))
+        suspects = composite.intersection(torch_compat.operators_with_kernel(DEVICE_KEY))
+        broken = sorted(filter(_breaks_autograd, suspects))
         if broken:
             raise KernelRegistrationError(_composite_message(module_name, broken))
         return module
@@ -115,18 +115,6 @@ class KernelRegistry:
         self._library(namespace).impl(name, fn, dispatch_key)
         registered.append(operator)
 
-    def fall_through_autocast(self) -> None:
-        """Let operators without a cast of their own run unchanged under ``torch.autocast``.
-
-        PyTorch does this for its own devices. A plugin that has done it in C++ is left alone.
-        """
-        if torch_compat.has_fallback(AUTOCAST_KEY):
-            return
-        import torch
-
-        library = self._library("_")
-        library.fallback(torch.library.fallthrough_kernel, AUTOCAST_KEY)
-
     def discard(self) -> None:
         """Take back every Python kernel and operator registered here."""
         while self._libraries:
@@ -137,9 +125,8 @@ class KernelRegistry:
         import torch
 
         if namespace not in self._libraries:
-            # A fragment, unlike a definition, may extend a namespace that exists; "_" means all.
-            kind = "IMPL" if namespace == "_" else "FRAGMENT"
-            self._libraries[namespace] = torch.library.Library(namespace, kind)
+            # A fragment, unlike a definition, may extend a namespace that exists.
+            self._libraries[namespace] = torch.library.Library(namespace, "FRAGMENT")
         return self._libraries[namespace]
 
 
@@ -154,9 +141,11 @@ def _split(qualified: str) -> tuple[str, str]:
 
 
 def _breaks_autograd(operator: str) -> bool:
-    return torch_compat.has_kernel(operator, COMPOSITE_KEY) and not torch_compat.has_kernel(
-        operator, AUTOGRAD_KEY
-    )
+    if not torch_compat.has_kernel(operator, COMPOSITE_KEY):
+        return False
+    # PyTorch gives a few composite operators an autograd kernel for all devices that have a kernel
+    # of their own, because the CPU is one of them.
+    return not any(torch_compat.has_kernel(operator, key) for key in ("Autograd", AUTOGRAD_KEY))
 
 
 def _composite_message(source: str, operators: list[str]) -> str:

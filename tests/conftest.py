@@ -16,6 +16,7 @@ import subprocess
 import sys
 import sysconfig
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,11 @@ class Site:
         path = os.pathsep.join(map(str, (self.root, self.base)))
         return {**kept, "PYTHONPATH": path, "PYTHONSAFEPATH": "1", **variables}
 
+    def cwd(self):
+        # Not where pytest runs: Python 3.10 would find the source tree's devhost there.
+        self.root.mkdir(exist_ok=True)
+        return self.root
+
     def command(self, *arguments):
         # -S: the real site-packages, with the device plugins in it, stays out.
         return [sys.executable, "-S", *arguments]
@@ -102,6 +108,7 @@ class Site:
         return subprocess.run(
             self.command(*options, "-c", textwrap.dedent(code)),
             env=self.environ(variables),
+            cwd=self.cwd(),
             capture_output=True,
             text=True,
             timeout=TIMEOUT,
@@ -113,6 +120,7 @@ class Site:
         return subprocess.run(
             self.command("-m", "devhost", *arguments),
             env=self.environ(variables),
+            cwd=self.cwd(),
             capture_output=True,
             text=True,
             timeout=TIMEOUT,
@@ -124,16 +132,18 @@ class Site:
         return Interpreter(
             self.command("-W", "error", *options, str(HERE / "interpreter.py")),
             self.environ(variables),
+            self.cwd(),
         )
 
 
 class Interpreter:
     """A fresh interpreter shared by the tests of one module: calling it runs code."""
 
-    def __init__(self, command, environ):
+    def __init__(self, command, environ, cwd):
         self._process = subprocess.Popen(
             command,
             env=environ,
+            cwd=cwd,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -141,9 +151,12 @@ class Interpreter:
 
     def __call__(self, code):
         """Run code and return the value of its last line; what it raises is raised as Raised."""
+        watchdog = threading.Timer(TIMEOUT, self._process.kill)
+        watchdog.start()
         self._process.stdin.write(json.dumps(textwrap.dedent(code)) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
+        watchdog.cancel()
         assert line, f"the interpreter ended with status {self._process.wait()}"
         answer = json.loads(line)
         if "error" in answer:

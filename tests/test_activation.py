@@ -54,10 +54,8 @@ def test_hook_module_that_imports_torch_is_explained(site):
         },
     )
     variables = {"DEVHOST_DEVICE": "circular"}
-    first = site.python(
-        "import torch, circular_hooks; print(torch.device('circular'))", **variables
-    )
-    assert (first.stdout, first.stderr) == ("circular\n", "")
+    first = site.python("import torch, circular_hooks; print(torch.circular)", **variables)
+    assert (first.stdout, first.stderr) == ("<module 'torch.circular'>\n", "")
     result = site.python(
         "import circular_hooks, devhost; print(devhost.status().device);"
         "devhost.load(); print(devhost.status().device)",
@@ -153,7 +151,7 @@ def test_registered_names(minimal):
     assert minimal("torch.profiler.ProfilerActivity.MINIMAL.name") == "MINIMAL"
 
 
-def test_unavailable_hardware(site):
+def test_unavailable_hardware(site, raises):
     site.add_package("minimal")
     with site.interpreter(MINIMAL_HIDE="1") as run:
         run("import sys, torch, devhost")
@@ -179,12 +177,10 @@ def test_unavailable_hardware(site):
             "torch.minimal.memory_allocated()",
         ]
         for use in uses:
-            with pytest.raises(Exception, match="^DeviceUnavailableError") as caught:
+            with raises("DeviceUnavailableError: device 'minimal' cannot be used") as caught:
                 run(use)
-            assert "'minimal' (minimal 1.0, module minimal_plugin) is installed" in str(
-                caught.value
-            )
-            assert "MINIMAL_HIDE is set" in str(caught.value)
+            assert f"module minimal_plugin in {site.root}) is installed" in str(caught.value)
+            assert str(caught.value).endswith("not available: MINIMAL_HIDE is set")
 
 
 def test_no_plugin_imports_nothing(site):
@@ -245,7 +241,7 @@ def test_stands_back_from_a_slot_that_is_taken(site):
         run("logging.getLogger('devhost').addFilter(lambda r: log.append(r.getMessage()))")
         run("devhost.load()")
         (line,) = run("log")
-        assert "'minimal' (minimal 1.0, module minimal_plugin) stays inactive" in line
+        assert f"module minimal_plugin in {site.root}) stays inactive" in line
         assert "it is taken by 'foreign' (" in line
         assert "foreign.py)" in line
         assert run("devhost.status().slot") == "foreign"
@@ -294,7 +290,7 @@ def test_failure_is_one_line_on_stderr_even_if_warnings_are_errors(site):
     result = site.python("import torch; print('alive')", "-Werror")
     assert result.stdout == "alive\n"
     (line,) = result.stderr.splitlines()
-    assert line.startswith("devhost: device plugin 'ghost' (ghost 1.0, module ghost_module) failed")
+    assert line.startswith("devhost: device plugin 'ghost' (ghost 1.0, module ghost_module in ")
 
 
 def test_plugin_that_warns_fails_alone_if_warnings_are_errors(site):
@@ -351,6 +347,7 @@ def three_plugins(tmp_path_factory, base, module_site):
 
 ATTEMPT = """
     import logging, os, sys, torch, devhost
+    HOOK_MODULES = {"minimal_plugin", "second_hooks", "sound_hooks"}
     log = []
     logging.getLogger("devhost").addFilter(lambda record: log.append(record.getMessage()))
 
@@ -365,7 +362,7 @@ ATTEMPT = """
             "choice": status.choice,
             "slot": status.slot,
             "states": {p.name: str(p.state) for p in status.plugins},
-            "imported": sorted({"minimal_plugin", "second_hooks", "sound_hooks"} & set(sys.modules)),
+            "imported": sorted(HOOK_MODULES & set(sys.modules)),
             "log": list(log),
         }
 """
@@ -427,7 +424,7 @@ def test_list_passes_over_a_plugin_that_fails(three_plugins):
         assert chosen["device"] == "minimal"
         assert chosen["states"]["second"] == "failed"
         (line,) = chosen["log"]
-        assert "'second' (two 1.0, module second_hooks) failed while importing" in line
+        assert "'second' (two 1.0, module second_hooks in " in line
 
 
 def test_unknown_name_is_explained_where_nothing_is_installed(site):

@@ -135,7 +135,7 @@ def test_is_logged_in_one_line_with_its_cause(outcomes, fault):
     for words in FAULTS[fault]:
         assert words in line
     # Who it is: device, distribution with its version, module.
-    assert f"'faulty' ({fault} 1.0, module {fault})" in line
+    assert f"'faulty' ({fault} 1.0, module {fault} in " in line
 
 
 @pytest.mark.parametrize("fault", FAULTS)

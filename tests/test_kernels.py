@@ -70,13 +70,18 @@ def test_second_kernel_for_an_operator(run, raises):
 
 
 def test_composite_operator_is_refused_with_an_explanation(run, raises):
-    with raises("KernelRegistrationError: .*aten::linear.*CompositeImplicitAutograd.*derivative"):
-        run("registry.impl('aten::linear', lambda *arguments: None)")
-    assert run("has_kernel('aten::linear', 'PrivateUse1')") is False
+    with raises("KernelRegistrationError: .*aten::conv2d.*CompositeImplicitAutograd.*derivative"):
+        run("registry.impl('aten::conv2d', lambda *arguments: None)")
+    assert run("has_kernel('aten::conv2d', 'PrivateUse1')") is False
 
 
 def test_composite_operator_with_a_derivative_of_its_own_is_accepted(run):
-    run("registry.impl('aten::linear', lambda *arguments: None, 'AutogradPrivateUse1')")
+    run("registry.impl('aten::conv2d', lambda *arguments: None, 'AutogradPrivateUse1')")
+    run("registry.impl('aten::conv2d', lambda *arguments: None)")
+    assert run("has_kernel('aten::conv2d', 'PrivateUse1')") is True
+
+
+def test_composite_operator_with_a_derivative_of_pytorch_is_accepted(run):
     run("registry.impl('aten::linear', lambda *arguments: None)")
     assert run("has_kernel('aten::linear', 'PrivateUse1')") is True
 
@@ -94,9 +99,9 @@ def test_load_refuses_a_module_that_registers_composite_operators(run, raises, m
     (module_site.root / "composite_kernels.py").write_text(
         "import torch\n"
         "library = torch.library.Library('aten', 'IMPL')\n"
-        "library.impl('matmul', lambda a, b: a, 'PrivateUse1')\n"
+        "library.impl('flatten.using_ints', lambda a, *b: a, 'PrivateUse1')\n"
     )
-    with raises("KernelRegistrationError: composite_kernels registers aten::matmul"):
+    with raises("KernelRegistrationError: composite_kernels registers aten::flatten.using_ints"):
         run("registry.load('composite_kernels')")
 
 

@@ -10,15 +10,16 @@ import time
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import devhost
+from devhost.cli.inventory import take_inventory
 from devhost.cli.processes import Child
-from devhost.discovery import take_inventory
 from devhost.errors import SelectionError, one_line
 from devhost.selection import Selection, select
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from devhost.discovery import Installed, InstalledPlugin
+    from devhost.cli.inventory import Inventory
+    from devhost.discovery import InstalledPlugin
 
 SCHEMA_VERSION = 1
 """Version of the JSON format; it changes when something that was there changes or goes away."""
@@ -69,22 +70,21 @@ def make_report(timeout: float, while_waiting: Callable[[], None]) -> Report:
     """
     inventory = take_inventory()
     torch_version = _torch_version()
-    installed = inventory.installed
     started = time.monotonic()
     rows: list[Plugin] = []
     with contextlib.ExitStack() as stack:
         children: list[Child] = []
-        for plugin in installed.devices:
+        for plugin in inventory.devices:
             request = {"name": plugin.name, "value": plugin.value, "torch": torch_version}
             children.append(stack.enter_context(Child({"inspect": request})))
         while_waiting()
-        selection = _select(installed, timeout)
-        for plugin, child in zip(installed.devices, children, strict=True):
+        selection = _select(inventory, timeout)
+        for plugin, child in zip(inventory.devices, children, strict=True):
             answer = child.wait(started + timeout - time.monotonic(), timeout)
             result = answer.result if answer.result is not None else {"error": answer.failure}
             rows.append(_row(plugin, result))
 
-    active = _active(selection, installed.devices, rows)
+    active = _active(selection, inventory.devices, rows)
     if active is not None:
         active["active"] = True
     for copy in inventory.shadowed:
@@ -169,13 +169,13 @@ def _row(plugin: InstalledPlugin, result: dict[str, Any]) -> Plugin:
     }
 
 
-def _select(installed: Installed, timeout: float) -> Selection:
+def _select(inventory: Inventory, timeout: float) -> Selection:
     def ask_site() -> object:
         candidates = [
             {"name": p.name, "distribution": p.distribution, "version": p.version}
-            for p in installed.devices
+            for p in inventory.devices
         ]
-        extensions = [(p.name, p.value) for p in installed.extensions]
+        extensions = [(p.name, p.value) for p in inventory.extensions]
         with Child({"select": {"extensions": extensions, "candidates": candidates}}) as child:
             result, failure = child.wait(timeout, timeout)
         if result is None or "error" in result:
@@ -185,7 +185,7 @@ def _select(installed: Installed, timeout: float) -> Selection:
         return answer
 
     try:
-        return select(installed.devices, os.environ, ask_site if installed.extensions else None)
+        return select(inventory.devices, os.environ, ask_site if inventory.extensions else None)
     except SelectionError as error:
         return Selection((), str(error))
 

@@ -45,8 +45,11 @@ def build(
         # The names that PyTorch reads as plain attributes, also from torch.utils.checkpoint.
         generators = () if rng is None else map(rng.default_generator, range(count()))
         vars(module).update(default_generators=tuple(generators), _initialized=True)
+        if autocast is not None:
+            autocast.fall_through()
 
     count = runtime.device_count
+    autocast = None if amp is None else Amp(amp)
     lazy = LazyInit(name, runtime.init, runtime.is_in_bad_fork, on_started)
     devices = Devices(name, runtime, lazy)
     device, device_of = device_contexts(devices, name)
@@ -107,8 +110,8 @@ def build(
             "empty_cache",
         ),
     }
-    if amp is not None:
-        members |= _of(Amp(amp), "get_amp_supported_dtype", "is_bf16_supported")
+    if autocast is not None:
+        members |= _of(autocast, "get_amp_supported_dtype", "is_bf16_supported")
     supplied: Mapping[str, object] = getattr(runtime, "module_members", {})
     members |= supplied
 

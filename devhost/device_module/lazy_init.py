@@ -103,7 +103,6 @@ class LazyInit:
                 return
             if replaces_all:
                 self._waiting.clear()
-            self._waiting.pop(key, None)  # so that the new call is also last in order
             # Source lines are looked up only if the stack is shown: torch.manual_seed comes here.
             stack = traceback.StackSummary.extract(traceback.walk_stack(None), lookup_lines=False)
             stack.reverse()

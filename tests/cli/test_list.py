@@ -40,9 +40,7 @@ ODD_PLUGINS = {
         def devhost_device():
             return DeviceInfo(name="demanding", description="Of tomorrow", torch_min="99")
     """,
-    "nn_": None,
 }
-del ODD_PLUGINS["nn_"]
 
 
 def report(site, *arguments, **variables):

@@ -105,7 +105,6 @@ def test_start_that_fails_is_tried_again(fork):
     assert fork(
         "start = m.runtime.init\n"
         "def fail(): raise OSError('no driver')\n"
-        "import types\n"
         "lazy = m.init.__self__\n"
         "lazy._start = fail\n"
         "try: torch.ones(1, device='minimal')\n"
@@ -116,21 +115,19 @@ def test_start_that_fails_is_tried_again(fork):
 
 
 def test_threads_start_it_once(fork):
-    assert (
-        fork(
-            "import threading, time\n"
-            "lazy = m.init.__self__\n"
-            "start = lazy._start\n"
-            "def slowly(): time.sleep(0.05); start()\n"
-            "lazy._start = slowly\n"
-            "threads = [threading.Thread(target=torch.ones, args=(1,), kwargs={'device': 'minimal'})"
-            " for _ in range(8)]\n"
-            "for t in threads: t.start()\n"
-            "for t in threads: t.join()\n"
-            "answer = m.runtime.starts"
-        )
-        == 1
+    started = fork(
+        "import threading, time\n"
+        "lazy = m.init.__self__\n"
+        "start = lazy._start\n"
+        "def slowly(): time.sleep(0.05); start()\n"
+        "lazy._start = slowly\n"
+        "def use(): torch.ones(1, device='minimal')\n"
+        "threads = [threading.Thread(target=use) for _ in range(8)]\n"
+        "for t in threads: t.start()\n"
+        "for t in threads: t.join()\n"
+        "answer = m.runtime.starts"
     )
+    assert started == 1
 
 
 def test_fork_after_the_start(site):

@@ -1,7 +1,5 @@
 """The hooks. This module imports no torch: `devhost list` loads it where there is none."""
 
-# ruff: noqa: ARG002, with one device the index is always 0
-
 from __future__ import annotations
 
 from types import SimpleNamespace

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from devhost import AmpPolicy, DeviceInfo, KernelRegistry, ProbeResult, hookimpl
-
 from devhost_openreg._build import BUILT_FOR_TORCH
 
 if TYPE_CHECKING:

@@ -55,9 +55,7 @@ def test_no_such_device(device):
 
 
 def test_negative_index_does_not_parse():
-    with pytest.raises(
-        RuntimeError, match=r"Device index must not be negative|nvalid device string"
-    ):
+    with pytest.raises(RuntimeError, match=r"nvalid device string|negative"):
         torch.device("openreg:-1")
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from devhost import KernelRegistry
+if TYPE_CHECKING:
+    from devhost import KernelRegistry
 
 
 class Hooks(torch._C._acc.PrivateUse1Hooks):

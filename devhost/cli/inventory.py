@@ -1,0 +1,73 @@
+"""Everything that is installed, also what no import would find: copies and damage."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import importlib_metadata
+
+from devhost.discovery import (
+    DEVICE_GROUP,
+    EXTENSION_GROUP,
+    InstalledPlugin,
+    distribution_name,
+    sort_key,
+)
+from devhost.errors import exception_text
+
+
+class Shadowed(NamedTuple):
+    """A device plugin that no import reaches: another copy of its distribution comes first."""
+
+    plugin: InstalledPlugin
+    hidden_by: str
+
+
+class Unreadable(NamedTuple):
+    """A distribution whose entry points cannot be read, which breaks `import torch` itself."""
+
+    distribution: str
+    location: str
+    error: str
+
+
+class Inventory(NamedTuple):
+    """What `devhost list` shows: everything installed, and what is wrong with how it is."""
+
+    devices: tuple[InstalledPlugin, ...]
+    extensions: tuple[InstalledPlugin, ...]
+    shadowed: tuple[Shadowed, ...]
+    unreadable: tuple[Unreadable, ...]
+
+
+def take_inventory() -> Inventory:
+    """Return everything that is installed, copies and damage included. Raises nothing."""
+    devices: list[InstalledPlugin] = []
+    extensions: list[InstalledPlugin] = []
+    shadowed: list[Shadowed] = []
+    unreadable: list[Unreadable] = []
+    first_copy: dict[str, str] = {}
+    for dist in importlib_metadata.distributions():
+        location = str(dist.locate_file(""))
+        # The key by which both readers drop copies; from the folder's name, no file is read.
+        key = getattr(dist, "_normalized_name", None) or distribution_name(dist)
+        hidden_by = first_copy.get(key)
+        first_copy.setdefault(key, location)
+        try:
+            entry_points = dist.entry_points
+            found = [InstalledPlugin(e) for e in entry_points.select(group=DEVICE_GROUP)]
+            others = [InstalledPlugin(e) for e in entry_points.select(group=EXTENSION_GROUP)]
+        except Exception as error:
+            unreadable.append(Unreadable(distribution_name(dist), location, exception_text(error)))
+            continue
+        if hidden_by is None:
+            devices += found
+            extensions += others
+        else:
+            shadowed += [Shadowed(plugin, hidden_by) for plugin in found]
+    return Inventory(
+        devices=tuple(sorted(devices, key=sort_key)),
+        extensions=tuple(sorted(extensions, key=sort_key)),
+        shadowed=tuple(sorted(shadowed, key=lambda copy: sort_key(copy.plugin))),
+        unreadable=tuple(sorted(unreadable)),
+    )
