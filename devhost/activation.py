@@ -265,7 +265,7 @@ class _Attempt:
         record, _, info, _ = prepared
         plugin = record.plugin
         hooks = self._hooks()
-        kernels = KernelRegistry()
+        kernels = KernelRegistry(info.name)
         try:
             with self._step(record, "kernels", "calling devhost_kernels()"):
                 hooks.kernels(kernels)
@@ -284,7 +284,9 @@ class _Attempt:
                 ],
             )
             with self._step(record, "module", f"building torch.{info.name}"):
-                module = build(info.name, plugin.describe(), runtime, rng, amp)
+                module = build(
+                    info.name, plugin.describe(), runtime, rng, amp, kernels.fallback_control
+                )
             _require_free_slot(plugin)
         except BaseException:
             kernels.discard()

@@ -23,6 +23,10 @@ class SelectionError(DevhostError):
     """The configuration asks for a device that cannot be chosen, for example a misspelled one."""
 
 
+class ConfigurationError(DevhostError, ValueError):
+    """An environment variable of devhost has a value that means nothing."""
+
+
 class DiscoveryError(DevhostError):
     """The installed distributions' metadata cannot be read."""
 

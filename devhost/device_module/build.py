@@ -18,7 +18,7 @@ from devhost.errors import DeviceUnavailableError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from devhost.types import AmpPolicy, DeviceRng, DeviceRuntime
+    from devhost.types import AmpPolicy, DeviceRng, DeviceRuntime, FallbackControl
 
 
 def build(
@@ -27,6 +27,7 @@ def build(
     runtime: DeviceRuntime,
     rng: DeviceRng | None = None,
     amp: AmpPolicy | None = None,
+    fallback: FallbackControl | None = None,
 ) -> ModuleType:
     """Return the device module, with the surface that ``torch.cuda`` has.
 
@@ -38,6 +39,7 @@ def build(
         runtime: The plugin's runtime.
         rng: Its generators, None if it has no random numbers.
         amp: Its autocast policy, None if it does not support autocast.
+        fallback: Its fallback for missing kernels, None if it has none.
     """
     module = ModuleType(f"torch.{name}", f"Device module of {name}, supplied by {plugin}.")
 
@@ -112,6 +114,8 @@ def build(
     }
     if autocast is not None:
         members |= _of(autocast, "get_amp_supported_dtype", "is_bf16_supported")
+    if fallback is not None:
+        members |= _of(fallback, "fallback_stats", "reset_fallback_stats")
     supplied: Mapping[str, object] = getattr(runtime, "module_members", {})
     members |= supplied
 
