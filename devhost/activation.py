@@ -309,8 +309,11 @@ class _Attempt:
         self._announce(record)
 
     def _take_slot(self, record: PluginRecord, name: str, module: ModuleType) -> None:
+        from devhost.device_module.conversion import keep_parameters  # imports torch at its top
+
         with self._step(record, "register", "registering it with PyTorch, which used up the slot"):
             torch_compat.take_slot(name, module)
+            keep_parameters(name)
             self.journal.device = name
 
     def _announce(self, record: PluginRecord) -> None:

@@ -65,7 +65,7 @@ def test_schema_without_namespace(run, raises):
 
 def test_second_kernel_for_an_operator(run, raises):
     run("registry.impl('aten::abs', lambda a: a)")
-    with raises(r"aten::abs has two kernels for PrivateUse1: .*<lambda>.* and .*<lambda>"):
+    with raises(r".*aten::abs has two kernels for PrivateUse1: .*<lambda>.* and .*<lambda>"):
         run("registry.impl('aten::abs', lambda a: a)")
 
 

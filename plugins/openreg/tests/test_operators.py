@@ -1,10 +1,11 @@
 """Operators of the device's own, and what runs without a kernel of its own."""
 
-import devhost
 import pytest
 import torch
 from torch.nn import functional
 from torch.testing import assert_close
+
+import devhost
 
 
 def test_an_operator_from_cpp():
