@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from devhost.activation import load as load
     from devhost.checks import validate_name as validate_name
+    from devhost.errors import CompileBackendError as CompileBackendError
     from devhost.errors import ConfigurationError as ConfigurationError
     from devhost.errors import DeferredCallError as DeferredCallError
     from devhost.errors import DevhostError as DevhostError
@@ -48,6 +49,7 @@ _PUBLIC = {
     "devhost.activation": ("load",),
     "devhost.checks": ("validate_name",),
     "devhost.errors": (
+        "CompileBackendError",
         "ConfigurationError",
         "DeferredCallError",
         "DeviceUnavailableError",

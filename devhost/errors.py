@@ -57,6 +57,10 @@ class DeviceUnavailableError(DevhostError, RuntimeError):
     """A device was used whose plugin is installed but found no hardware."""
 
 
+class CompileBackendError(DevhostError, NotImplementedError):
+    """A backend of ``torch.compile`` does not know the device."""
+
+
 class DeferredCallError(DevhostError, RuntimeError):
     """A call that waited for the device to be initialised has failed."""
 
