@@ -261,7 +261,6 @@ class _Attempt:
     def _activate(self, prepared: _Prepared) -> None:
         """Load a plugin's kernels, bring its runtime up to being usable, and take the slot."""
         from devhost.device_module.build import build  # imports torch at its top
-        from devhost.device_module.compile import refuse_inductor
 
         record, _, info, _ = prepared
         plugin = record.plugin
@@ -294,8 +293,6 @@ class _Attempt:
             raise
         self._kernels = kernels
         self._take_slot(record, info.name, module)
-        if not hasattr(module, "Scheduling"):
-            refuse_inductor(info.name, plugin.describe())
         if amp is not None:
             torch_compat.set_autocast_dtype(info.name, amp.default_dtype)
         record.state = State.ACTIVATED

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 
 from devhost.device_module.amp import Amp
+from devhost.device_module.compile import INDUCTOR_NAMES, NoInductor
 from devhost.device_module.devices import Devices, device_contexts
 from devhost.device_module.lazy_init import LazyInit
 from devhost.device_module.memory import Memory
@@ -116,13 +117,16 @@ def build(
         members |= _of(autocast, "get_amp_supported_dtype", "is_bf16_supported")
     if fallback is not None:
         members |= _of(fallback, "fallback_stats", "reset_fallback_stats")
+    members |= dict.fromkeys(INDUCTOR_NAMES, NoInductor(plugin))
     supplied: Mapping[str, object] = getattr(runtime, "module_members", {})
     members |= supplied
 
     for cls in (device, device_of):  # so that help() and pickle find them where users do
         cls.__module__, cls.__qualname__ = module.__name__, cls.__name__
     vars(module).update(members)
-    module.__dict__["__all__"] = sorted(n for n in members if not n.startswith("_"))
+    module.__dict__["__all__"] = sorted(
+        name for name in members if not name.startswith("_") and name not in INDUCTOR_NAMES
+    )
     return module
 
 

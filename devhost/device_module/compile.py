@@ -1,46 +1,43 @@
 """Says plainly that ``torch.compile``'s default backend does not know the device.
 
-Inductor generates code, and for a device without a code generator it fails somewhere inside with a
-``KeyError``. A plugin that has one supplies ``Scheduling`` and the wrapper classes that
-``torch._inductor`` looks for in the device module, as ``module_members`` of its runtime.
+Inductor asks the device module for its code generator, under the names below, when it is first
+used. Without them it fails with a ``KeyError`` from deep inside. A plugin that has a code generator
+supplies the names itself, as ``module_members`` of its runtime.
 """
 
 from __future__ import annotations
 
-import functools
-from typing import TYPE_CHECKING, Any
-
-import torch
+from typing import NoReturn
 
 from devhost.errors import CompileBackendError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+INDUCTOR_NAMES = (
+    "Scheduling",
+    "PythonWrapperCodegen",
+    "CppWrapperCodegen",
+    "WrapperFxCodegen",
+)
+"""What ``torch._inductor.codegen.common.init_backend_registration`` looks for."""
 
 
-def refuse_inductor(device_type: str, plugin: str) -> None:
-    """Let Inductor raise CompileBackendError for graphs that use ``device_type``."""
-    wrapper: Any = torch._TorchCompileInductorWrapper
-    compile_graph: Callable[..., Any] = wrapper.__call__
+class NoInductor:
+    """Stands where Inductor's classes for the device would be, and refuses every use.
 
-    @functools.wraps(compile_graph)
-    def __call__(  # noqa: N807
-        self: object, graph: torch.fx.GraphModule, inputs: Sequence[object], **options: object
-    ) -> Any:
-        if device_type in _device_types(graph, inputs):
-            raise CompileBackendError(
-                "torch.compile's default backend, Inductor, generates no code for device "
-                f"{plugin}. "
-                "Use torch.compile(..., backend='aot_eager') or backend='eager', which work on it"
-            )
-        return compile_graph(self, graph, inputs, **options)
+    Args:
+        plugin: Who supplies the device, for the message.
+    """
 
-    wrapper.__call__ = __call__
+    def __init__(self, plugin: str) -> None:
+        self._message = (
+            f"torch.compile's default backend, Inductor, generates no code for device {plugin}. "
+            "Use torch.compile(..., backend='aot_eager') or backend='eager', which work on it"
+        )
 
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        """Refuse to be constructed."""
+        raise CompileBackendError(self._message)
 
-def _device_types(graph: torch.fx.GraphModule, inputs: Sequence[object]) -> Iterator[str]:
-    """Give the device types of a graph's inputs and of everything that it computes."""
-    computed = (node.meta.get("example_value") for node in graph.graph.nodes)
-    for value in (*inputs, *computed):
-        if isinstance(value, torch.Tensor):
-            yield value.device.type
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # what Python itself asks for, to copy or to inspect
+            raise AttributeError(name)
+        raise CompileBackendError(self._message)
