@@ -269,6 +269,7 @@ class _Attempt:
         try:
             with self._step(record, "kernels", "calling devhost_kernels()"):
                 hooks.kernels(kernels)
+                kernels.allow_moving_parameters()
             with self._step(record, "runtime", "calling devhost_runtime()"):
                 runtime = hooks.runtime()
             with self._step(record, "rng", "calling devhost_rng()"):
@@ -309,11 +310,8 @@ class _Attempt:
         self._announce(record)
 
     def _take_slot(self, record: PluginRecord, name: str, module: ModuleType) -> None:
-        from devhost.device_module.conversion import keep_parameters  # imports torch at its top
-
         with self._step(record, "register", "registering it with PyTorch, which used up the slot"):
             torch_compat.take_slot(name, module)
-            keep_parameters(name)
             self.journal.device = name
 
     def _announce(self, record: PluginRecord) -> None:

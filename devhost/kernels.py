@@ -155,6 +155,20 @@ class KernelRegistry:
         control.set_fallback_policy(policy)
         self.fallback_control = control
 
+    def allow_moving_parameters(self) -> None:
+        """Let ``module.to(device)`` keep its parameters, as for PyTorch's own devices.
+
+        They get new bytes instead of being replaced, so that an optimizer made before and weights
+        shared between layers stay valid; ``parameter.data = tensor`` works across devices too.
+        PyTorch asks an operator whether it may do so, and the one it has only knows the devices in
+        its own tree. The host calls this for every plugin with native kernels; a device in Python
+        keeps its data beside the tensor, where PyTorch would not look for it.
+        """
+        if not self.native_modules:
+            return
+        for key in (AUTOGRAD_KEY, DEVICE_KEY):
+            self.impl("aten::_has_compatible_shallow_copy_type", _are_both_strided, key)
+
     def discard(self) -> None:
         """Take back every Python kernel and operator registered here."""
         while self._libraries:
@@ -180,6 +194,12 @@ def _split(qualified: str) -> tuple[str, str]:
             "operators 'aten::name'"
         )
     return namespace, rest
+
+
+def _are_both_strided(tensor: torch.Tensor, other: torch.Tensor) -> bool:
+    import torch
+
+    return tensor.layout == other.layout == torch.strided
 
 
 def _owner(kernel: Callable[..., Any]) -> str:

@@ -348,7 +348,8 @@ def test_parameters_stay_the_same_objects_when_a_module_moves():
     model.cpu()
     assert layers[1].weight is weight
     assert weight.device.type == weight.grad.device.type == "cpu"
-    assert not torch.__future__.get_swap_module_params_on_conversion()
+    weight.data = torch.zeros(2, 2, device="openreg")
+    assert weight.device.type == "openreg"
 
 
 def test_saving_and_loading(tmp_path):

@@ -15,7 +15,12 @@ constexpr std::pair<DispatchKey, DispatchKey> kLayouts[] = {
     {DispatchKey::PrivateUse1, DispatchKey::CPU},
     {DispatchKey::SparsePrivateUse1, DispatchKey::SparseCPU},
     {DispatchKey::SparseCsrPrivateUse1, DispatchKey::SparseCsrCPU},
+    {DispatchKey::QuantizedPrivateUse1, DispatchKey::QuantizedCPU},
+    {DispatchKey::NestedTensorPrivateUse1, DispatchKey::NestedTensorCPU},
 };
+
+// Composite kernels that ask for the type of the device and refuse this one.
+constexpr const char* kOnlyForKnownDevices[] = {"mode.values"};
 
 bool has_composite_kernel(const c10::OperatorHandle& op) {
   return op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
@@ -28,6 +33,10 @@ bool has_composite_kernel(const c10::OperatorHandle& op) {
 void prefer_cpu_kernels() {
   static auto* library =
       new torch::Library(torch::Library::IMPL, "aten", std::nullopt, __FILE__, __LINE__);
+  for (const char* name : kOnlyForKnownDevices) {
+    library->impl(name, torch::dispatch(DispatchKey::PrivateUse1,
+                                        torch::CppFunction::makeFromBoxedFunction<&fallback>()));
+  }
   c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     if (!name.name.starts_with("aten::")) continue;

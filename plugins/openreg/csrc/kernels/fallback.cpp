@@ -31,7 +31,9 @@ c10::IValue alias_value(AliasCall& call, const c10::Argument& argument, c10::IVa
     return aliases;
   }
   if (value.isOptionalTensorList()) return call.alias_indices(value.toOptionalTensorList());
-  if (value.isDevice() && value.toDevice().is_privateuseone()) {
+  if (value.isDevice()) {
+    if (value.toDevice().is_cpu()) call.set_host_results();
+    if (!value.toDevice().is_privateuseone()) return value;
     call.set_device(checked_index(value.toDevice().index()));
     return c10::Device(c10::DeviceType::CPU);
   }
@@ -58,9 +60,10 @@ c10::IValue wrap_value(AliasCall& call, c10::IValue value) {
 
 void check_runs_on_cpu(const c10::OperatorHandle& op) {
   using c10::DispatchKey;
-  for (const auto key : {DispatchKey::CPU, DispatchKey::CompositeExplicitAutograd,
-                         DispatchKey::CompositeExplicitAutogradNonFunctional,
-                         DispatchKey::SparseCPU, DispatchKey::SparseCsrCPU}) {
+  for (const auto key :
+       {DispatchKey::CPU, DispatchKey::CompositeExplicitAutograd,
+        DispatchKey::CompositeExplicitAutogradNonFunctional, DispatchKey::SparseCPU,
+        DispatchKey::SparseCsrCPU, DispatchKey::QuantizedCPU, DispatchKey::NestedTensorCPU}) {
     if (op.hasKernelForDispatchKey(key)) return;
   }
   TORCH_CHECK_NOT_IMPLEMENTED(false, "The operator '", op.operator_name(),
@@ -99,10 +102,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
   for (size_t i = stack->size() - results; i < stack->size(); ++i) {
     (*stack)[i] = wrap_value(call, std::move((*stack)[i]));
   }
+  call.detach_kept_aliases();
 }
 
 }  // namespace openreg
-
-TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&openreg::fallback>());
-}

@@ -1,17 +1,21 @@
-#include "kernels/sparse.h"
+#include "kernels/layouts.h"
 
+#include <ATen/NestedTensorImpl.h>
 #include <ATen/SparseCsrTensorImpl.h>
 #include <ATen/SparseCsrTensorUtils.h>
 #include <ATen/SparseTensorImpl.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/SparseTensorUtils.h>
 #include <ATen/ops/_coalesced_native.h>
+#include <ATen/ops/_to_copy_native.h>
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/copy_sparse_to_sparse_native.h>
 #include <ATen/ops/sparse_resize_and_clear_native.h>
 #include <ATen/ops/sparse_resize_native.h>
+#include <ATen/quantized/QTensorImpl.h>
 #include <torch/library.h>
 
+#include "kernels/copy.h"
 #include "kernels/fallback.h"
 #include "runtime/device.h"
 
@@ -49,6 +53,18 @@ at::Tensor rebuild_compressed(const at::Tensor& like, DispatchKey key, c10::Devi
 }
 
 }  // namespace
+
+at::Tensor alias_over(const at::Tensor& tensor, c10::Storage storage) {
+  if (tensor.is_quantized()) {
+    return at::detail::make_tensor<at::QTensorImpl>(
+        std::move(storage), DispatchKeySet(DispatchKey::QuantizedCPU), tensor.dtype(),
+        impl_of<at::QTensorImpl>(tensor).quantizer());
+  }
+  const auto& nested = impl_of<at::native::NestedTensorImpl>(tensor);
+  return at::detail::make_tensor<at::native::NestedTensorImpl>(
+      std::move(storage), DispatchKeySet(DispatchKey::NestedTensorCPU), tensor.dtype(),
+      nested.get_nested_sizes(), nested.get_nested_strides(), nested.get_storage_offsets());
+}
 
 at::Tensor alias_sparse(AliasCall& call, const at::Tensor& tensor) {
   const auto part = [&](at::Tensor of) { return call.alias(call.keep(std::move(of))); };
@@ -110,13 +126,22 @@ TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, library) {
   library.impl("copy_", TORCH_FN(at::native::copy_sparse_compressed_));
 }
 
+TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, library) { library.impl("copy_", TORCH_FN(copy_)); }
+TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, library) {
+  library.impl("copy_", TORCH_FN(at::native::copy_nested_));
+  library.impl("_to_copy", TORCH_FN(at::native::_to_copy_nested));
+}
+
 // Everything else, the questions about shape and parts included, is the CPU's code on aliases.
-TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
-}
-TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
-}
+#define OPENREG_FALL_BACK(key)                                                \
+  TORCH_LIBRARY_IMPL(_, key, library) {                                       \
+    library.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>()); \
+  }
+OPENREG_FALL_BACK(PrivateUse1)
+OPENREG_FALL_BACK(SparsePrivateUse1)
+OPENREG_FALL_BACK(SparseCsrPrivateUse1)
+OPENREG_FALL_BACK(QuantizedPrivateUse1)
+OPENREG_FALL_BACK(NestedTensorPrivateUse1)
 
 }  // namespace
 }  // namespace openreg
