@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from devhost.activation import load as load
     from devhost.checks import validate_name as validate_name
+    from devhost.errors import CompileBackendError as CompileBackendError
+    from devhost.errors import ConfigurationError as ConfigurationError
     from devhost.errors import DeferredCallError as DeferredCallError
     from devhost.errors import DevhostError as DevhostError
     from devhost.errors import DeviceUnavailableError as DeviceUnavailableError
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from devhost.types import DeviceProperties as DeviceProperties
     from devhost.types import DeviceRng as DeviceRng
     from devhost.types import DeviceRuntime as DeviceRuntime
+    from devhost.types import FallbackControl as FallbackControl
     from devhost.types import ProbeResult as ProbeResult
 
 __version__ = "0.1.0"
@@ -46,6 +49,8 @@ _PUBLIC = {
     "devhost.activation": ("load",),
     "devhost.checks": ("validate_name",),
     "devhost.errors": (
+        "CompileBackendError",
+        "ConfigurationError",
         "DeferredCallError",
         "DeviceUnavailableError",
         "DevhostError",
@@ -68,6 +73,7 @@ _PUBLIC = {
         "DeviceProperties",
         "DeviceRng",
         "DeviceRuntime",
+        "FallbackControl",
         "ProbeResult",
     ),
 }

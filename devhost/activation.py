@@ -265,10 +265,11 @@ class _Attempt:
         record, _, info, _ = prepared
         plugin = record.plugin
         hooks = self._hooks()
-        kernels = KernelRegistry()
+        kernels = KernelRegistry(info.name)
         try:
             with self._step(record, "kernels", "calling devhost_kernels()"):
                 hooks.kernels(kernels)
+                kernels.allow_moving_parameters()
             with self._step(record, "runtime", "calling devhost_runtime()"):
                 runtime = hooks.runtime()
             with self._step(record, "rng", "calling devhost_rng()"):
@@ -284,7 +285,9 @@ class _Attempt:
                 ],
             )
             with self._step(record, "module", f"building torch.{info.name}"):
-                module = build(info.name, plugin.describe(), runtime, rng, amp)
+                module = build(
+                    info.name, plugin.describe(), runtime, rng, amp, kernels.fallback_control
+                )
             _require_free_slot(plugin)
         except BaseException:
             kernels.discard()

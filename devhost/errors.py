@@ -23,6 +23,10 @@ class SelectionError(DevhostError):
     """The configuration asks for a device that cannot be chosen, for example a misspelled one."""
 
 
+class ConfigurationError(DevhostError, ValueError):
+    """An environment variable of devhost has a value that means nothing."""
+
+
 class DiscoveryError(DevhostError):
     """The installed distributions' metadata cannot be read."""
 
@@ -51,6 +55,10 @@ class KernelRegistrationError(DevhostError, ValueError):
 
 class DeviceUnavailableError(DevhostError, RuntimeError):
     """A device was used whose plugin is installed but found no hardware."""
+
+
+class CompileBackendError(DevhostError, NotImplementedError):
+    """A backend of ``torch.compile`` does not know the device."""
 
 
 class DeferredCallError(DevhostError, RuntimeError):

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from devhost import torch_compat
 from devhost.errors import KernelRegistrationError
+from devhost.fallback import CopyingFallback, policy_from
+from devhost.types import FallbackControl, required_members
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,11 +35,15 @@ class KernelRegistry:
     Attributes:
         native_modules: Names of the loaded native modules, in order.
         operators: Names of the operators registered from Python, per dispatch key, in order.
+        fallback_control: What fallback() was given or made; None if it was not called.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, device_type: str) -> None:
+        self._device_type = device_type
+        self.fallback_control: FallbackControl | None = None
         self.native_modules: list[str] = []
         self.operators: dict[str, list[str]] = {}
+        self._functions: dict[tuple[str, str], Callable[..., Any]] = {}
         # A torch.library.Library takes its registrations back when it is garbage collected.
         self._libraries: dict[str, torch.library.Library] = {}
 
@@ -109,24 +117,72 @@ class KernelRegistry:
             raise KernelRegistrationError(f"there is no operator {operator}{hint}")
         registered = self.operators.setdefault(dispatch_key, [])
         if operator in registered:
-            raise KernelRegistrationError(f"{operator} already has a kernel for {dispatch_key}")
+            raise KernelRegistrationError(
+                f"{operator} has two kernels for {dispatch_key}: "
+                f"{_owner(self._functions[operator, dispatch_key])} and {_owner(fn)}. Leave one out"
+            )
         if dispatch_key == DEVICE_KEY and _breaks_autograd(operator):
             raise KernelRegistrationError(_composite_message("the plugin", [operator]))
-        self._library(namespace).impl(name, fn, dispatch_key)
+        with warnings.catch_warnings():
+            # A Python kernel may take the place of a compiled one: that is what overriding is for.
+            warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
+            self._library(namespace).impl(name, fn, dispatch_key)
         registered.append(operator)
+        self._functions[operator, dispatch_key] = fn
+
+    def fallback(self, control: FallbackControl | None = None) -> None:
+        """Let the CPU stand in for missing kernels, as far as ``DEVHOST_FALLBACK`` allows.
+
+        Args:
+            control: The plugin's own fallback, which is registered with PyTorch already. None lets
+                the host register one: it copies the arguments to the CPU and the results back,
+                through the device's ``_copy_from``.
+
+        Raises:
+            ConfigurationError: ``DEVHOST_FALLBACK`` has a value that means nothing.
+            KernelRegistrationError: ``control`` lacks a function of FallbackControl.
+        """
+        policy = policy_from(os.environ)
+        if control is None:
+            control = CopyingFallback(self._device_type)
+            self._library("_").fallback(control, DEVICE_KEY)
+        missing = [m for m in required_members(FallbackControl) if not hasattr(control, m)]
+        if missing:
+            raise KernelRegistrationError(
+                f"a fallback control must have {', '.join(required_members(FallbackControl))}; "
+                f"this one lacks {', '.join(missing)}"
+            )
+        control.set_fallback_policy(policy)
+        self.fallback_control = control
+
+    def allow_moving_parameters(self) -> None:
+        """Let ``module.to(device)`` keep its parameters, as for PyTorch's own devices.
+
+        They get new bytes instead of being replaced, so that an optimizer made before and weights
+        shared between layers stay valid; ``parameter.data = tensor`` works across devices too.
+        PyTorch asks an operator whether it may do so, and the one it has only knows the devices in
+        its own tree. The host calls this for every plugin with native kernels; a device in Python
+        keeps its data beside the tensor, where PyTorch would not look for it.
+        """
+        if not self.native_modules:
+            return
+        for key in (AUTOGRAD_KEY, DEVICE_KEY):
+            self.impl("aten::_has_compatible_shallow_copy_type", _are_both_strided, key)
 
     def discard(self) -> None:
         """Take back every Python kernel and operator registered here."""
         while self._libraries:
             torch_compat.unload(self._libraries.popitem()[1])
         self.operators.clear()
+        self._functions.clear()
 
     def _library(self, namespace: str) -> torch.library.Library:
         import torch
 
         if namespace not in self._libraries:
-            # A fragment, unlike a definition, may extend a namespace that exists.
-            self._libraries[namespace] = torch.library.Library(namespace, "FRAGMENT")
+            # A fragment, unlike a definition, may extend a namespace that exists; "_" means all.
+            kind = "IMPL" if namespace == "_" else "FRAGMENT"
+            self._libraries[namespace] = torch.library.Library(namespace, kind)
         return self._libraries[namespace]
 
 
@@ -138,6 +194,20 @@ def _split(qualified: str) -> tuple[str, str]:
             "operators 'aten::name'"
         )
     return namespace, rest
+
+
+def _are_both_strided(tensor: torch.Tensor, other: torch.Tensor) -> bool:
+    import torch
+
+    return tensor.layout == other.layout == torch.strided
+
+
+def _owner(kernel: Callable[..., Any]) -> str:
+    """Say which function a kernel is and where it stands."""
+    code = getattr(kernel, "__code__", None)
+    place = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
+    module = getattr(kernel, "__module__", None) or "?"
+    return f"{module}.{getattr(kernel, '__qualname__', repr(kernel))}{place}"
 
 
 def _breaks_autograd(operator: str) -> bool:

@@ -244,6 +244,11 @@ def has_kernel(operator: str, dispatch_key: str) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(operator, dispatch_key)
 
 
+def schema_of(operator: torch._ops.OpOverload) -> torch._C.FunctionSchema:
+    """Return an operator's schema."""
+    return operator._schema
+
+
 def has_fallback(dispatch_key: str) -> bool:
     """Return whether there is a kernel for that key that all operators share."""
     import torch

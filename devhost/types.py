@@ -188,6 +188,23 @@ class DeviceRng(Protocol):
         """Return the generator that operators on device ``index`` use when none is given."""
 
 
+class FallbackControl(Protocol):
+    """A plugin's own fallback: given to :meth:`devhost.KernelRegistry.fallback`.
+
+    What counts as fallback is every operator that runs without a kernel written or generated for
+    the device. A native plugin's module can be the control, if it has these functions.
+    """
+
+    def set_fallback_policy(self, policy: str) -> None:
+        """Set the policy: ``"allow"``, ``"warn"`` (once per operator) or ``"error"``."""
+
+    def fallback_stats(self) -> dict[str, int]:
+        """Return how often each operator has fallen back, by its qualified name."""
+
+    def reset_fallback_stats(self) -> None:
+        """Start counting anew."""
+
+
 class Candidate(Protocol):
     """An installed device plugin as ``devhost_select`` sees it. Nothing of it has been imported.
 

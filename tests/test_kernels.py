@@ -10,7 +10,7 @@ def run(module_site):
             """
             import gc, torch
             from devhost import KernelRegistry
-            registry = KernelRegistry()
+            registry = KernelRegistry("hosttest")
             has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
             """
         )
@@ -65,7 +65,7 @@ def test_schema_without_namespace(run, raises):
 
 def test_second_kernel_for_an_operator(run, raises):
     run("registry.impl('aten::abs', lambda a: a)")
-    with raises("KernelRegistrationError: aten::abs already has a kernel for PrivateUse1"):
+    with raises(r".*aten::abs has two kernels for PrivateUse1: .*<lambda>.* and .*<lambda>"):
         run("registry.impl('aten::abs', lambda a: a)")
 
 

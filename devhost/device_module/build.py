@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 
 from devhost.device_module.amp import Amp
+from devhost.device_module.compile import INDUCTOR_NAMES, NoInductor
 from devhost.device_module.devices import Devices, device_contexts
 from devhost.device_module.lazy_init import LazyInit
 from devhost.device_module.memory import Memory
@@ -18,7 +19,7 @@ from devhost.errors import DeviceUnavailableError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from devhost.types import AmpPolicy, DeviceRng, DeviceRuntime
+    from devhost.types import AmpPolicy, DeviceRng, DeviceRuntime, FallbackControl
 
 
 def build(
@@ -27,6 +28,7 @@ def build(
     runtime: DeviceRuntime,
     rng: DeviceRng | None = None,
     amp: AmpPolicy | None = None,
+    fallback: FallbackControl | None = None,
 ) -> ModuleType:
     """Return the device module, with the surface that ``torch.cuda`` has.
 
@@ -38,6 +40,7 @@ def build(
         runtime: The plugin's runtime.
         rng: Its generators, None if it has no random numbers.
         amp: Its autocast policy, None if it does not support autocast.
+        fallback: Its fallback for missing kernels, None if it has none.
     """
     module = ModuleType(f"torch.{name}", f"Device module of {name}, supplied by {plugin}.")
 
@@ -123,13 +126,18 @@ def build(
     }
     if autocast is not None:
         members |= _of(autocast, "get_amp_supported_dtype", "is_bf16_supported")
+    if fallback is not None:
+        members |= _of(fallback, "fallback_stats", "reset_fallback_stats")
+    members |= dict.fromkeys(INDUCTOR_NAMES, NoInductor(plugin))
     supplied: Mapping[str, object] = getattr(runtime, "module_members", {})
     members |= supplied
 
     for cls in (device, device_of):  # so that help() and pickle find them where users do
         cls.__module__, cls.__qualname__ = module.__name__, cls.__name__
     vars(module).update(members)
-    module.__dict__["__all__"] = sorted(n for n in members if not n.startswith("_"))
+    module.__dict__["__all__"] = sorted(
+        name for name in members if not name.startswith("_") and name not in INDUCTOR_NAMES
+    )
     return module
 
 

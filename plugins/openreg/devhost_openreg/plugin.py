@@ -43,8 +43,11 @@ def devhost_probe() -> ProbeResult:
 
 @hookimpl
 def devhost_kernels(registry: KernelRegistry) -> None:
-    """Load the compiled kernels."""
-    registry.load("devhost_openreg._C")
+    """Load the compiled kernels and add those in Python."""
+    registry.fallback(registry.load("devhost_openreg._C"))
+    from devhost_openreg import operators
+
+    operators.register(registry)
 
 
 @hookimpl

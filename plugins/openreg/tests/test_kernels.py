@@ -330,6 +330,28 @@ def test_optimizers(optimizer, options):
     assert_close(train("openreg", options), train("cpu", {}), rtol=1e-4, atol=1e-5)
 
 
+def test_parameters_stay_the_same_objects_when_a_module_moves():
+    torch.manual_seed(0)
+    layers = [torch.nn.Linear(2, 2, bias=False) for _ in range(2)]
+    model = torch.nn.Sequential(*layers)
+    layers[1].weight = layers[0].weight  # tied
+    weight = layers[0].weight
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    model.to("openreg")
+    assert layers[1].weight is layers[0].weight is weight
+    assert weight.device == torch.device("openreg:0")
+    assert weight.is_leaf
+    model(torch.ones(2, 2, device="openreg")).square().sum().backward()
+    before = weight.detach().clone()
+    optimizer.step()
+    assert not torch.equal(weight, before)
+    model.cpu()
+    assert layers[1].weight is weight
+    assert weight.device.type == weight.grad.device.type == "cpu"
+    weight.data = torch.zeros(2, 2, device="openreg")
+    assert weight.device.type == "openreg"
+
+
 def test_saving_and_loading(tmp_path):
     tensors = [torch.arange(4.0, device="openreg:1"), torch.tensor(1.5, device="openreg")]
     tensors.append(tensors[0][1:])

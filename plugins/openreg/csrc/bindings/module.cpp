@@ -6,6 +6,7 @@
 
 #include "bindings/device_properties.h"
 #include "kernels/composites.h"
+#include "kernels/fallback_policy.h"
 #include "kernels/kernel_memory.h"
 #include "runtime/allocator.h"
 #include "runtime/device.h"
@@ -72,6 +73,9 @@ PYBIND11_MODULE(_C, module) {
   def("exchange_device", exchange_device, py::arg("index"));
   def("get_device_properties", properties_of, py::arg("index"));
   def("default_generator", generator_of, py::arg("index"));
+  def("set_fallback_policy", set_fallback_policy, py::arg("policy"));
+  def("fallback_stats", fallback_stats);
+  def("reset_fallback_stats", reset_fallback_stats);
   // These may wait, so that other Python threads go on meanwhile.
   module.def("init", torch::wrap_pybind_function_no_gil(init));
   module.def("synchronize", torch::wrap_pybind_function_no_gil([](c10::DeviceIndex index) {

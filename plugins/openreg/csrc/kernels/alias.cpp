@@ -5,7 +5,7 @@
 #include <c10/core/TensorImpl.h>
 
 #include "kernels/kernel_memory.h"
-#include "kernels/sparse.h"
+#include "kernels/layouts.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
 #include "runtime/stream.h"
@@ -14,6 +14,14 @@ namespace openreg {
 
 at::Tensor make_alias(const at::Tensor& tensor) {
   const c10::TensorImpl& source = *tensor.unsafeGetTensorImpl();
+  if (C10_UNLIKELY(!source.key_set().has(c10::DispatchKey::Dense))) {
+    auto alias = alias_over(tensor, kernel_storage(source.unsafe_storage()));
+    if (tensor.is_quantized()) {
+      alias.unsafeGetTensorImpl()->set_sizes_and_strides(source.sizes(), source.strides(),
+                                                         source.storage_offset());
+    }
+    return alias;
+  }
   auto alias = at::detail::make_tensor<c10::TensorImpl>(kernel_storage(source.unsafe_storage()),
                                                         c10::DispatchKeySet(c10::DispatchKey::CPU),
                                                         source.dtype());
@@ -25,9 +33,10 @@ at::Tensor make_alias(const at::Tensor& tensor) {
   return alias;
 }
 
-KernelScope::KernelScope(c10::DeviceIndex device) : stream_(current_driver_stream(device)) {
+KernelScope::KernelScope(c10::DeviceIndex device, c10::DeviceIndex memory)
+    : stream_(current_driver_stream(device)) {
   OREG_CHECK(oregKernelBegin(stream_));
-  outer_memory_ = exchange_kernel_memory(device);
+  outer_memory_ = exchange_kernel_memory(memory);
 }
 
 KernelScope::~KernelScope() {
@@ -37,15 +46,21 @@ KernelScope::~KernelScope() {
 
 namespace {
 
-at::Tensor view_of_argument(const c10::TensorImpl& argument, const c10::TensorImpl& result) {
+// A device tensor over the storage, with the result's shape.
+at::Tensor view_of(const c10::Storage& storage, const c10::TensorImpl& result) {
   auto view = at::detail::make_tensor<c10::TensorImpl>(
-      c10::TensorImpl::VIEW, c10::Storage(argument.unsafe_storage()),
-      c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), result.dtype());
+      c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), result.dtype());
   c10::TensorImpl* impl = view.unsafeGetTensorImpl();
   impl->set_sizes_and_strides(result.sizes(), result.strides(), result.storage_offset());
   if (result.is_conj()) impl->_set_conj(true);
   if (result.is_neg()) impl->_set_neg(true);
   return view;
+}
+
+// Gives a result of the kernel, of whatever layout, the device's storage and keys.
+void move_to(c10::TensorImpl& result, const c10::Storage& storage) {
+  result.set_storage_keep_dtype(storage);  // takes the device from the storage
+  result._change_backend_component_keys(storage.device());
 }
 
 // The kernel has written its result to host memory: it came from a thread or a library with memory
@@ -92,6 +107,13 @@ at::Tensor AliasCall::add(const at::Tensor& tensor, at::Tensor* reference) {
     if (impl->dim() > 0) host_tensor_ = impl;
     return tensor;
   }
+  // The same tensor twice is the same alias twice: kernels compare their arguments.
+  for (Argument& argument : arguments_) {
+    if (argument.original == impl) {
+      if (reference != nullptr) argument.reference = reference;
+      return argument.alias;
+    }
+  }
   const c10::DeviceIndex device = impl->device().index();
   if (device_ < 0) device_ = device;
   if (device_ != device) other_device_ = device;
@@ -102,20 +124,32 @@ at::Tensor AliasCall::add(const at::Tensor& tensor, at::Tensor* reference) {
 
 void AliasCall::begin() {
   if (device_ < 0) device_ = current_device();
-  if (C10_UNLIKELY(other_device_ >= 0 || host_tensor_ != nullptr || host_mutable_ != nullptr)) {
+  // An operator that makes a device tensor of host tensors has no device tensor among its
+  // arguments.
+  if (C10_UNLIKELY(!arguments_.empty() &&
+                   (other_device_ >= 0 || host_tensor_ != nullptr || host_mutable_ != nullptr))) {
     const c10::TensorImpl* host = host_mutable_ != nullptr ? host_mutable_ : host_tensor_;
     TORCH_CHECK(false,
                 "Expected all tensors to be on the same device, but found at least two devices, ",
                 device_at(device_), " and ",
                 other_device_ >= 0 ? device_at(other_device_) : host->device(), "!");
   }
-  scope_.emplace(device_);
+  scope_.emplace(device_, host_results_ ? c10::DeviceIndex{-1} : device_);
 }
 
 void AliasCall::finish() {
   scope_.reset();
   for (const Argument& argument : arguments_) {
-    if (argument.reference == nullptr || !argument.original->has_storage()) continue;
+    // A kernel that wrote through autograd's bookkeeping has told the alias: tell the tensor.
+    const auto& version = argument.alias.unsafeGetTensorImpl()->version_counter();
+    if (C10_UNLIKELY(version.enabled() && version.current_version() > 0)) {
+      argument.original->bump_version();
+    }
+    if (argument.reference == nullptr) continue;
+    if (C10_UNLIKELY(!argument.original->has_storage())) {
+      update_sparse(*this, *argument.original, argument.alias);
+      continue;
+    }
     const c10::TensorImpl& alias = *argument.alias.unsafeGetTensorImpl();
     c10::TensorImpl& original = *argument.original;
     take_device_memory(*alias.unsafe_storage().unsafeGetStorageImpl(),
@@ -135,28 +169,59 @@ at::Tensor AliasCall::wrap(at::Tensor result) {
           argument.original));
     }
   }
+  if (C10_UNLIKELY(host_results_)) return result;
   return result.unsafeGetTensorImpl()->has_storage() ? wrap_storage(std::move(result))
                                                      : wrap_sparse(*this, result);
 }
 
 at::Tensor AliasCall::wrap_storage(at::Tensor result) {
-  c10::TensorImpl* impl = result.unsafeGetTensorImpl();
-  c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
-  for (const Argument& argument : arguments_) {
-    if (argument.alias.unsafeGetTensorImpl()->has_storage() &&
-        argument.alias.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() == storage) {
-      return view_of_argument(*argument.original, *impl);
-    }
+  c10::TensorImpl& impl = *result.unsafeGetTensorImpl();
+  c10::StorageImpl* storage = impl.unsafe_storage().unsafeGetStorageImpl();
+  const bool only_here = result.use_count() == 1;
+  if (const Argument* argument = argument_with_storage(storage)) {
+    if (!only_here) return view_of(argument->original->unsafe_storage(), impl);
+    move_to(impl, argument->original->unsafe_storage());
+    return result;
   }
   // Several results may share one new storage; the first of them has turned it into the device's
   // then.
-  const bool ours =
-      result.use_count() == 1 && (storage->device_type() == c10::DeviceType::PrivateUse1 ||
+  const bool ours = only_here && (storage->device_type() == c10::DeviceType::PrivateUse1 ||
                                   become_device_storage(*storage, device_));
   if (C10_UNLIKELY(!ours)) return copy_to_device(result, device_);
-  impl->set_storage_keep_dtype(impl->storage());  // reads the device from the storage again
-  impl->_change_backend_component_keys(device_at(device_));
+  move_to(impl, impl.storage());
   return result;
+}
+
+at::Tensor AliasCall::wrap_part(const at::Tensor& part) {
+  const c10::TensorImpl& impl = *part.unsafeGetTensorImpl();
+  c10::StorageImpl* storage = impl.unsafe_storage().unsafeGetStorageImpl();
+  if (const Argument* argument = argument_with_storage(storage)) {
+    return view_of(argument->original->unsafe_storage(), impl);
+  }
+  const bool ours = storage->device_type() == c10::DeviceType::PrivateUse1 ||
+                    become_device_storage(*storage, device_);
+  return ours ? view_of(impl.unsafe_storage(), impl) : copy_to_device(part, device_);
+}
+
+void AliasCall::detach_kept_aliases() {
+  for (const Argument& argument : arguments_) {
+    if (argument.alias.use_count() == 1 || !argument.original->has_storage()) continue;
+    c10::TensorImpl& kept = *argument.alias.unsafeGetTensorImpl();
+    const c10::Storage& shared = kept.unsafe_storage();
+    c10::Storage copy(c10::Storage::use_byte_size_t(), shared.nbytes(),
+                      c10::GetAllocator(c10::DeviceType::CPU), /*resizable=*/true);
+    std::memcpy(copy.mutable_data(), shared.data(), shared.nbytes());
+    kept.set_storage_keep_dtype(std::move(copy));
+  }
+}
+
+const AliasCall::Argument* AliasCall::argument_with_storage(const c10::StorageImpl* storage) const {
+  for (const Argument& argument : arguments_) {
+    const c10::TensorImpl& alias = *argument.alias.unsafeGetTensorImpl();
+    if (alias.has_storage() && alias.unsafe_storage().unsafeGetStorageImpl() == storage)
+      return &argument;
+  }
+  return nullptr;
 }
 
 at::Tensor& AliasCall::original_of(const at::Tensor& result) {

@@ -32,7 +32,9 @@ at::Tensor make_alias(const at::Tensor& tensor);
 // device's memory.
 class KernelScope {
  public:
-  explicit KernelScope(c10::DeviceIndex device);
+  // memory: the device that new CPU tensors live on; -1 for the host.
+  KernelScope(c10::DeviceIndex device, c10::DeviceIndex memory);
+  explicit KernelScope(c10::DeviceIndex device) : KernelScope(device, device) {}
   ~KernelScope();
   KernelScope(const KernelScope&) = delete;
   KernelScope& operator=(const KernelScope&) = delete;
@@ -65,6 +67,8 @@ class AliasCall {
   // For an operator without tensor arguments: where its result goes.
   void set_device(c10::DeviceIndex device) { device_ = device; }
   c10::DeviceIndex device() const { return device_; }
+  // For an operator that was asked for a result on the host.
+  void set_host_results() { host_results_ = true; }
 
   // Checks the arguments' devices and waits for the stream. From here to finish() kernels may run.
   void begin();
@@ -73,6 +77,11 @@ class AliasCall {
 
   // The device tensor for a kernel's result. After finish().
   at::Tensor wrap(at::Tensor result);
+  // The same for a part of a sparse result, which the host tensor around it is about to let go of.
+  at::Tensor wrap_part(const at::Tensor& part);
+  // Some kernels keep an argument beyond the call: they get a copy, since the device's bytes may
+  // go. When no other reference to an alias is left.
+  void detach_kept_aliases();
   // The argument whose alias the kernel returned.
   at::Tensor& original_of(const at::Tensor& result);
 
@@ -84,6 +93,7 @@ class AliasCall {
   };
 
   at::Tensor wrap_storage(at::Tensor result);
+  const Argument* argument_with_storage(const c10::StorageImpl* storage) const;
   at::Tensor add(const at::Tensor& tensor, at::Tensor* reference);
 
   c10::SmallVector<Argument, 4> arguments_;
@@ -93,7 +103,8 @@ class AliasCall {
   c10::TensorImpl* host_tensor_ =
       nullptr;  // a CPU tensor with dimensions: an error beside device tensors
   c10::TensorImpl* host_mutable_ = nullptr;  // a CPU tensor to be written: always an error
-  std::optional<KernelScope> scope_;         // between begin() and finish()
+  bool host_results_ = false;
+  std::optional<KernelScope> scope_;  // between begin() and finish()
 };
 
 }  // namespace openreg

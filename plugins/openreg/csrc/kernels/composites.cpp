@@ -8,28 +8,49 @@
 namespace openreg {
 namespace {
 
-bool has_both_kernels(const c10::OperatorHandle& op) {
-  return op.hasKernelForDispatchKey(c10::DispatchKey::CPU) &&
-         !op.hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1) &&
-         // These get their derivative from the composite kernel, and would lose it.
-         !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
-         (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) ||
-          op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional));
+using c10::DispatchKey;
+
+// The device's key and the CPU's, for every layout that the fallback serves.
+constexpr std::pair<DispatchKey, DispatchKey> kLayouts[] = {
+    {DispatchKey::PrivateUse1, DispatchKey::CPU},
+    {DispatchKey::SparsePrivateUse1, DispatchKey::SparseCPU},
+    {DispatchKey::SparseCsrPrivateUse1, DispatchKey::SparseCsrCPU},
+    {DispatchKey::QuantizedPrivateUse1, DispatchKey::QuantizedCPU},
+    {DispatchKey::NestedTensorPrivateUse1, DispatchKey::NestedTensorCPU},
+};
+
+// Composite kernels that ask for the type of the device and refuse this one.
+constexpr const char* kOnlyForKnownDevices[] = {"mode.values"};
+
+bool has_composite_kernel(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
+         op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional) ||
+         op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd);
 }
 
 }  // namespace
 
 void prefer_cpu_kernels() {
-  static auto* library = new torch::Library(torch::Library::IMPL, "aten",
-                                            c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  static auto* library =
+      new torch::Library(torch::Library::IMPL, "aten", std::nullopt, __FILE__, __LINE__);
+  for (const char* name : kOnlyForKnownDevices) {
+    library->impl(name, torch::dispatch(DispatchKey::PrivateUse1,
+                                        torch::CppFunction::makeFromBoxedFunction<&fallback>()));
+  }
   c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     if (!name.name.starts_with("aten::")) continue;
     const auto op = dispatcher.findOp(name);
-    if (!op.has_value() || !op->hasSchema() || !has_both_kernels(*op)) continue;
-    const std::string full =
-        name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-    library->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&fallback>());
+    if (!op.has_value() || !op->hasSchema() || !has_composite_kernel(*op)) continue;
+    for (const auto& [device_key, cpu_key] : kLayouts) {
+      if (!op->hasKernelForDispatchKey(cpu_key) || op->hasKernelForDispatchKey(device_key))
+        continue;
+      const std::string full =
+          name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+      library->impl(
+          full.c_str(),
+          torch::dispatch(device_key, torch::CppFunction::makeFromBoxedFunction<&fallback>()));
+    }
   }
 }
 

@@ -1,4 +1,6 @@
-// Copies in every direction, between devices, dtypes and layouts.
+// Copies in every direction, between devices, dtypes and strides.
+#include "kernels/copy.h"
+
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/copy_ops.h>
 #include <ATen/ops/resize.h>
@@ -64,6 +66,8 @@ void copy_elements(const at::Tensor& dst, const at::Tensor& src, c10::DeviceInde
   at::_ops::copy_::redispatch(kCpuKeys, to, from, /*non_blocking=*/false);
 }
 
+}  // namespace
+
 // Replaces the operator itself rather than _copy_from underneath it: PyTorch's copy_ would set up
 // an iterator first.
 at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
@@ -94,6 +98,8 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
     wait_for(current_driver_stream(other), device, current_driver_stream(device));
   return self;
 }
+
+namespace {
 
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
   at::Tensor target = dst;

@@ -1,8 +1,10 @@
 #include "kernels/fallback.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/library.h>
 
 #include "kernels/alias.h"
+#include "kernels/fallback_policy.h"
 #include "kernels/kernel.h"
 #include "runtime/device.h"
 #include "runtime/generator.h"
@@ -10,21 +12,28 @@
 namespace openreg {
 namespace {
 
+at::Tensor alias_tensor(AliasCall& call, at::Tensor& tensor, bool written) {
+  at::Tensor alias = written ? call.alias_mutable(tensor) : call.alias(tensor);
+  // Some kernels return what only their derivative needs, and only if it will be asked for.
+  if (tensor.requires_grad() && !alias.is_same(tensor)) alias.set_requires_grad(true);
+  return alias;
+}
+
 c10::IValue alias_value(AliasCall& call, const c10::Argument& argument, c10::IValue& value) {
   const bool written = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
-  if (value.isTensor())
-    return written ? call.alias_mutable(value.toTensor()) : call.alias(value.toTensor());
+  if (value.isTensor()) return alias_tensor(call, value.toTensor(), written);
   if (value.isTensorList()) {
     c10::List<at::Tensor> aliases;
     aliases.reserve(value.toTensorList().size());
     for (at::Tensor tensor : value.toTensorList()) {
-      at::Tensor& kept = call.keep(std::move(tensor));
-      aliases.push_back(written ? call.alias_mutable(kept) : call.alias(kept));
+      aliases.push_back(alias_tensor(call, call.keep(std::move(tensor)), written));
     }
     return aliases;
   }
   if (value.isOptionalTensorList()) return call.alias_indices(value.toOptionalTensorList());
-  if (value.isDevice() && value.toDevice().is_privateuseone()) {
+  if (value.isDevice()) {
+    if (value.toDevice().is_cpu()) call.set_host_results();
+    if (!value.toDevice().is_privateuseone()) return value;
     call.set_device(checked_index(value.toDevice().index()));
     return c10::Device(c10::DeviceType::CPU);
   }
@@ -49,17 +58,26 @@ c10::IValue wrap_value(AliasCall& call, c10::IValue value) {
   return value;
 }
 
+void check_runs_on_cpu(const c10::OperatorHandle& op) {
+  using c10::DispatchKey;
+  for (const auto key :
+       {DispatchKey::CPU, DispatchKey::CompositeExplicitAutograd,
+        DispatchKey::CompositeExplicitAutogradNonFunctional, DispatchKey::SparseCPU,
+        DispatchKey::SparseCsrCPU, DispatchKey::QuantizedCPU, DispatchKey::NestedTensorCPU}) {
+    if (op.hasKernelForDispatchKey(key)) return;
+  }
+  TORCH_CHECK_NOT_IMPLEMENTED(false, "The operator '", op.operator_name(),
+                              "' is not implemented for the ", c10::get_privateuse1_backend(),
+                              " device, and PyTorch has no CPU kernel for it to run.");
+}
+
 }  // namespace
 
-void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const auto& arguments = op.schema().arguments();
   const size_t first = stack->size() - arguments.size();
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      op.hasKernelForDispatchKey(c10::DispatchKey::CPU) ||
-          op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) ||
-          op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional),
-      "The operator '", op.operator_name(), "' is not implemented for the ",
-      c10::get_privateuse1_backend(), " device, and PyTorch has no CPU kernel for it to run.");
+  check_runs_on_cpu(op);
+  note_fallback(op);
   // The arguments stay where they are until the call is over: aliases refer to them.
   std::vector<c10::IValue> originals(
       std::make_move_iterator(stack->begin() + static_cast<ptrdiff_t>(first)),
@@ -73,16 +91,18 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::St
       (*stack)[first + i] = engine_of(originals[i].toOptional<at::Generator>(), call.device());
     }
   }
-  op.redispatchBoxed(kCpuKeys, stack);
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  if (keys.highestPriorityTypeId() == c10::DispatchKey::PrivateUse1) {
+    op.redispatchBoxed(kCpuKeys, stack);
+  } else {  // another layout: PyTorch finds the kernel by the aliases' own
+    op.callBoxed(stack);
+  }
   call.finish();
   const size_t results = op.schema().returns().size();
   for (size_t i = stack->size() - results; i < stack->size(); ++i) {
     (*stack)[i] = wrap_value(call, std::move((*stack)[i]));
   }
+  call.detach_kept_aliases();
 }
 
 }  // namespace openreg
-
-TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&openreg::fallback>());
-}

@@ -1,0 +1,97 @@
+"""What happens without a kernel, on a device whose kernels are in Python."""
+
+import pytest
+
+PLUGIN = """
+from minimal_plugin import *
+import minimal_plugin
+from devhost import hookimpl
+
+@hookimpl
+def devhost_kernels(registry):
+    minimal_plugin.devhost_kernels(registry)
+    registry.fallback()
+"""
+
+USE = """
+import torch, warnings
+x = torch.arange(4.0).to("minimal")
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for _ in range(3):
+        y = torch.special.i0e(x)
+print(y.cpu().sum().item() == torch.special.i0e(torch.arange(4.0)).sum().item())
+print([str(w.message) for w in caught if "i0e" in str(w.message)])
+print(torch.minimal.fallback_stats()["aten::special_i0e.out"])
+torch.minimal.reset_fallback_stats()
+print(torch.minimal.fallback_stats())
+"""
+
+
+@pytest.fixture
+def device(site):
+    site.add_package("minimal")
+    for entry_points in site.root.glob("*.dist-info/entry_points.txt"):
+        entry_points.write_text("[devhost.devices]\nminimal = falling_plugin\n")
+    (site.root / "falling_plugin.py").write_text(PLUGIN)
+    return site
+
+
+def test_the_cpu_stands_in_and_is_counted(device):
+    result = device.python(USE)
+    assert result.stdout.splitlines() == ["True", "[]", "3", "{}"], result.stderr
+
+
+def test_warn_says_it_once_per_operator(device):
+    result = device.python(USE, DEVHOST_FALLBACK="warn")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "True", result.stderr
+    assert lines[1].count("aten::special_i0e") == 1
+    assert lines[2] == "3"
+
+
+def test_error_refuses_and_names_operator_and_device(device):
+    result = device.python(USE, DEVHOST_FALLBACK="error")
+    assert result.returncode == 1
+    assert "NotImplementedError: The operator 'aten::special_i0e.out'" in result.stderr
+    assert "minimal device" in result.stderr
+    assert "DEVHOST_FALLBACK=error" in result.stderr
+
+
+def test_a_policy_that_means_nothing_is_an_error(device):
+    result = device.python("import torch; print('alive')", DEVHOST_FALLBACK="maybe")
+    assert result.stdout == "alive\n"
+    assert (
+        "DEVHOST_FALLBACK=maybe is not a policy: it must be allow, warn or error" in result.stderr
+    )
+
+
+def test_written_arguments_come_back(device):
+    result = device.python(
+        """
+        import torch
+        x = torch.arange(4.0).to("minimal")
+        y = x.neg_()
+        print(y is x, x.cpu().tolist())
+        out = torch.zeros(4, device="minimal")
+        print(torch.exp2(torch.arange(4.0).to("minimal"), out=out) is out, out.cpu().tolist())
+        """
+    )
+    assert result.stdout.splitlines() == [
+        "True [-0.0, -1.0, -2.0, -3.0]",
+        "True [1.0, 2.0, 4.0, 8.0]",
+    ], result.stderr
+
+
+def test_a_view_needs_a_kernel(device):
+    result = device.python("import torch; torch.zeros(4, device='minimal').unfold(0, 2, 1)")
+    assert "'aten::unfold' returns a view" in result.stderr
+
+
+def test_a_control_must_be_complete(device):
+    (device.root / "falling_plugin.py").write_text(
+        PLUGIN.replace("registry.fallback()", "registry.fallback(object())")
+    )
+    result = device.python("import torch; print('alive')")
+    assert result.stdout == "alive\n"
+    assert "lacks set_fallback_policy, fallback_stats, reset_fallback_stats" in result.stderr
