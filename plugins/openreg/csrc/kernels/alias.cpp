@@ -34,14 +34,14 @@ at::Tensor make_alias(const at::Tensor& tensor) {
 }
 
 KernelScope::KernelScope(c10::DeviceIndex device, c10::DeviceIndex memory)
-    : stream_(current_driver_stream(device)) {
-  OREG_CHECK(oregKernelBegin(stream_));
+    : stream_(oregIsInKernel() != 0 ? nullptr : current_driver_stream(device)) {
+  if (stream_ != nullptr) OREG_CHECK(oregKernelBegin(stream_));
   outer_memory_ = exchange_kernel_memory(memory);
 }
 
 KernelScope::~KernelScope() {
   exchange_kernel_memory(outer_memory_);
-  oregKernelEnd(stream_);  // cannot fail: this thread holds the stream
+  if (stream_ != nullptr) oregKernelEnd(stream_);  // cannot fail: this thread holds the stream
 }
 
 namespace {
@@ -152,6 +152,9 @@ void AliasCall::finish() {
     }
     const c10::TensorImpl& alias = *argument.alias.unsafeGetTensorImpl();
     c10::TensorImpl& original = *argument.original;
+    // A kernel may leave the conjugation or the sign of its output to whoever reads it.
+    if (C10_UNLIKELY(alias.is_conj() != original.is_conj())) original._set_conj(alias.is_conj());
+    if (C10_UNLIKELY(alias.is_neg() != original.is_neg())) original._set_neg(alias.is_neg());
     take_device_memory(*alias.unsafe_storage().unsafeGetStorageImpl(),
                        *original.unsafe_storage().unsafeGetStorageImpl());
     if (C10_UNLIKELY(alias.sizes() != original.sizes() || alias.strides() != original.strides() ||
@@ -222,6 +225,11 @@ const AliasCall::Argument* AliasCall::argument_with_storage(const c10::StorageIm
       return &argument;
   }
   return nullptr;
+}
+
+bool AliasCall::is_alias(const at::Tensor& result) const {
+  return std::any_of(arguments_.begin(), arguments_.end(),
+                     [&](const Argument& argument) { return argument.alias.is_same(result); });
 }
 
 at::Tensor& AliasCall::original_of(const at::Tensor& result) {

@@ -28,8 +28,8 @@ namespace openreg {
 at::Tensor make_alias(const at::Tensor& tensor);
 
 // Holds the calling thread's current stream of a device: what was submitted to it before has
-// finished, and what comes later waits. CPU tensors that are made on this thread meanwhile get the
-// device's memory.
+// finished, and what comes later waits. A thread that runs a queued kernel holds its stream
+// already. CPU tensors that are made on this thread meanwhile get the device's memory.
 class KernelScope {
  public:
   // memory: the device that new CPU tensors live on; -1 for the host.
@@ -82,6 +82,8 @@ class AliasCall {
   // Some kernels keep an argument beyond the call: they get a copy, since the device's bytes may
   // go. When no other reference to an alias is left.
   void detach_kept_aliases();
+  // Whether the kernel returned (an alias of) an argument.
+  bool is_alias(const at::Tensor& result) const;
   // The argument whose alias the kernel returned.
   at::Tensor& original_of(const at::Tensor& result);
 

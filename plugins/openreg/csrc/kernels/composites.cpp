@@ -19,8 +19,9 @@ constexpr std::pair<DispatchKey, DispatchKey> kLayouts[] = {
     {DispatchKey::NestedTensorPrivateUse1, DispatchKey::NestedTensorCPU},
 };
 
-// Composite kernels that ask for the type of the device and refuse this one.
-constexpr const char* kOnlyForKnownDevices[] = {"mode.values"};
+// Composite kernels that only know PyTorch's own devices: they ask for the type, or call a table of
+// kernels that has no entry for this one.
+constexpr const char* kOnlyForKnownDevices[] = {"conj_physical_", "mode.values"};
 
 bool has_composite_kernel(const c10::OperatorHandle& op) {
   return op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||

@@ -6,6 +6,7 @@
 #include "kernels/alias.h"
 #include "kernels/fallback_policy.h"
 #include "kernels/kernel.h"
+#include "kernels/launch.h"
 #include "runtime/device.h"
 #include "runtime/generator.h"
 
@@ -18,6 +19,31 @@ at::Tensor alias_tensor(AliasCall& call, at::Tensor& tensor, bool written) {
   if (tensor.requires_grad() && !alias.is_same(tensor)) alias.set_requires_grad(true);
   return alias;
 }
+
+c10::IValue wrap_value(AliasCall& call, c10::IValue value) {
+  if (value.isTensor()) return call.wrap(std::move(value).toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> results = std::move(value).toTensorList();
+    for (size_t i = 0; i < results.size(); ++i) results.set(i, call.wrap(results.extract(i)));
+    return results;
+  }
+  return value;
+}
+
+void check_runs_on_cpu(const c10::OperatorHandle& op) {
+  using c10::DispatchKey;
+  for (const auto key :
+       {DispatchKey::CPU, DispatchKey::CompositeExplicitAutograd,
+        DispatchKey::CompositeExplicitAutogradNonFunctional, DispatchKey::SparseCPU,
+        DispatchKey::SparseCsrCPU, DispatchKey::QuantizedCPU, DispatchKey::NestedTensorCPU}) {
+    if (op.hasKernelForDispatchKey(key)) return;
+  }
+  TORCH_CHECK_NOT_IMPLEMENTED(false, "The operator '", op.operator_name(),
+                              "' is not implemented for the ", c10::get_privateuse1_backend(),
+                              " device, and PyTorch has no CPU kernel for it to run.");
+}
+
+}  // namespace
 
 c10::IValue alias_value(AliasCall& call, const c10::Argument& argument, c10::IValue& value) {
   const bool written = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
@@ -48,36 +74,18 @@ bool is_generator(const c10::Argument& argument) {
   return type->kind() == c10::TypeKind::GeneratorType;
 }
 
-c10::IValue wrap_value(AliasCall& call, c10::IValue value) {
-  if (value.isTensor()) return call.wrap(std::move(value).toTensor());
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> results = std::move(value).toTensorList();
-    for (size_t i = 0; i < results.size(); ++i) results.set(i, call.wrap(results.extract(i)));
-    return results;
-  }
-  return value;
-}
-
-void check_runs_on_cpu(const c10::OperatorHandle& op) {
-  using c10::DispatchKey;
-  for (const auto key :
-       {DispatchKey::CPU, DispatchKey::CompositeExplicitAutograd,
-        DispatchKey::CompositeExplicitAutogradNonFunctional, DispatchKey::SparseCPU,
-        DispatchKey::SparseCsrCPU, DispatchKey::QuantizedCPU, DispatchKey::NestedTensorCPU}) {
-    if (op.hasKernelForDispatchKey(key)) return;
-  }
-  TORCH_CHECK_NOT_IMPLEMENTED(false, "The operator '", op.operator_name(),
-                              "' is not implemented for the ", c10::get_privateuse1_backend(),
-                              " device, and PyTorch has no CPU kernel for it to run.");
-}
-
-}  // namespace
-
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  const auto& arguments = op.schema().arguments();
-  const size_t first = stack->size() - arguments.size();
   check_runs_on_cpu(op);
   note_fallback(op);
+  run_boxed(op, keys, stack);
+}
+
+void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const bool dense = keys.highestPriorityTypeId() == c10::DispatchKey::PrivateUse1;
+  if (C10_UNLIKELY(launches_async()) && dense && queue_kernel(op, stack)) return;
+
+  const auto& arguments = op.schema().arguments();
+  const size_t first = stack->size() - arguments.size();
   // The arguments stay where they are until the call is over: aliases refer to them.
   std::vector<c10::IValue> originals(
       std::make_move_iterator(stack->begin() + static_cast<ptrdiff_t>(first)),
@@ -92,7 +100,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
     }
   }
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  if (keys.highestPriorityTypeId() == c10::DispatchKey::PrivateUse1) {
+  if (dense) {
     op.redispatchBoxed(kCpuKeys, stack);
   } else {  // another layout: PyTorch finds the kernel by the aliases' own
     op.callBoxed(stack);

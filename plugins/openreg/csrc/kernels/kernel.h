@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "kernels/alias.h"
+#include "kernels/fallback.h"
+#include "kernels/launch.h"
 #include "runtime/generator.h"
 
 namespace openreg {
@@ -117,6 +119,7 @@ struct Kernel;
 template <class Op, class R, class... Args>
 struct Kernel<Op, R(Args...)> {
   static R call(Args... args) {
+    if (C10_UNLIKELY(launches_async())) return call_boxed(args...);
     AliasCall call;
     // Braces: the arguments are taken in order.
     auto aliases = std::tuple<decltype(ToKernel<Args>::convert(call, args))...>{
@@ -131,6 +134,15 @@ struct Kernel<Op, R(Args...)> {
       call.finish();
       return FromKernel<R>::convert(call, static_cast<R&&>(result));
     }
+  }
+
+  // The queue takes its kernels boxed.
+  static R call_boxed(Args... args) {
+    static const auto op =
+        c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name);
+    static const auto boxed = c10::BoxedKernel::makeFromFunction<&run_boxed>();
+    return c10::impl::BoxedKernelWrapper<R(Args...)>::call(
+        boxed, op, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), std::forward<Args>(args)...);
   }
 };
 

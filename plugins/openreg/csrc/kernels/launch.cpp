@@ -1,0 +1,229 @@
+#include "kernels/launch.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/clone.h>
+#include <ATen/ops/copy_ops.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/resize.h>
+#include <torch/library.h>
+
+#include "kernels/alias.h"
+#include "kernels/fallback.h"
+#include "kernels/kernel.h"
+#include "runtime/device.h"
+#include "runtime/error.h"
+#include "runtime/stream.h"
+
+namespace openreg {
+namespace {
+
+using c10::IValue;
+using torch::jit::Stack;
+
+// Calls visit(tensor) for every tensor of the value; what it returns takes the tensor's place.
+template <class Visit>
+IValue map_tensors(const IValue& value, Visit visit) {
+  if (value.isTensor()) return visit(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> mapped;
+    for (const at::Tensor& tensor : value.toTensorVector()) mapped.push_back(visit(tensor));
+    return mapped;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> mapped;
+    for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList()) {
+      mapped.push_back(tensor.has_value() ? std::optional<at::Tensor>(visit(*tensor))
+                                          : std::nullopt);
+    }
+    return mapped;
+  }
+  return value;
+}
+
+bool is_random(const c10::FunctionSchema& schema) {
+  return std::any_of(schema.arguments().begin(), schema.arguments().end(), is_generator);
+}
+
+bool returns_new_or_written_tensors(const c10::FunctionSchema& schema) {
+  return std::all_of(
+      schema.returns().begin(), schema.returns().end(), [](const c10::Argument& result) {
+        const auto& type = *result.type();
+        const bool tensors = type.isSubtypeOf(*c10::TensorType::get()) ||
+                             type.isSubtypeOf(*c10::ListType::ofTensors());
+        return tensors && (result.alias_info() == nullptr || result.alias_info()->isWrite());
+      });
+}
+
+// Their CPU kernels return other shapes than their Meta kernels say.
+constexpr std::string_view kUnlikeTheirShapes[] = {
+    "aten::_embedding_bag", "aten::native_batch_norm", "aten::_native_batch_norm_legit"};
+
+bool has_true_shapes(const c10::OperatorHandle& op) {
+  return std::none_of(
+      std::begin(kUnlikeTheirShapes), std::end(kUnlikeTheirShapes),
+      [&](std::string_view name) { return op.operator_name().name.starts_with(name); });
+}
+
+bool can_be_queued(const c10::OperatorHandle& op) {
+  return returns_new_or_written_tensors(op.schema()) && !is_random(op.schema()) &&
+         !op.hasTag(at::Tag::dynamic_output_shape) && !op.hasTag(at::Tag::data_dependent_output) &&
+         op.hasKernelForDispatchKey(c10::DispatchKey::Meta) && has_true_shapes(op);
+}
+
+// A tensor's shape as it is now, over the same bytes: the caller may give the tensor another shape
+// before the kernel runs. Of a host tensor a copy, since the caller may change its bytes too.
+at::Tensor snapshot(const at::Tensor& tensor) {
+  if (!tensor.defined()) return tensor;
+  if (!tensor.is_privateuseone()) return tensor.clone();
+  return at::Tensor(
+      tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(c10::VariableVersion(0), true));
+}
+
+// An operator call on its way through the queue. It holds its arguments until it has run.
+struct QueuedKernel {
+  c10::OperatorHandle op;
+  Stack arguments;
+  std::vector<IValue> results;  // what the caller has been given
+  c10::Stream stream;
+};
+
+// The tensors of the arguments without their bytes, for the Meta kernel.
+class Shapes {
+ public:
+  IValue of(const IValue& value) {
+    if (value.isDevice() && value.toDevice().is_privateuseone()) {
+      device_ = checked_index(value.toDevice().index());
+      return c10::Device(c10::DeviceType::Meta);
+    }
+    return map_tensors(value, [this](const at::Tensor& tensor) { return of(tensor); });
+  }
+
+  // The argument that a result of the Meta kernel is, brought to the result's shape, or a new
+  // tensor.
+  at::Tensor to_device(const at::Tensor& result) const {
+    if (!result.defined()) return result;
+    for (const auto& [argument, shape] : tensors_) {
+      if (!shape.is_same(result)) continue;
+      if (argument.sizes() != result.sizes()) argument.resize_(result.sizes());
+      return argument;
+    }
+    return at::empty_strided(result.sizes(), result.strides(),
+                             result.options().device(device_at(device_)));
+  }
+
+  c10::DeviceIndex device() const { return device_; }
+  bool all_on_one_device() const { return device_ >= 0 && !mixed_; }
+
+ private:
+  at::Tensor of(const at::Tensor& tensor) {
+    if (!tensor.defined()) return tensor;
+    if (tensor.is_privateuseone()) {
+      const c10::DeviceIndex device = tensor.device().index();
+      mixed_ |= device_ >= 0 && device_ != device;
+      device_ = device;
+    } else {
+      mixed_ |= tensor.dim() > 0;
+    }
+    at::Tensor shape =
+        at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(c10::kMeta));
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number())
+      shape.unsafeGetTensorImpl()->set_wrapped_number(true);
+    tensors_.emplace_back(tensor, shape);
+    return shape;
+  }
+
+  std::vector<std::pair<at::Tensor, at::Tensor>> tensors_;
+  c10::DeviceIndex device_ = -1;
+  bool mixed_ = false;
+};
+
+void bump_versions(const IValue& tensors) {
+  for (const at::Tensor& tensor : tensors.toTensorVector())
+    tensor.unsafeGetTensorImpl()->bump_version();
+}
+
+void copy_result(AliasCall& call, const at::Tensor& given, const at::Tensor& computed) {
+  if (!given.defined() || call.is_alias(computed))
+    return;  // the kernel has written to the argument itself
+  at::Tensor target = make_alias(given);
+  at::_ops::copy_::redispatch(kCpuKeys, target, computed, /*non_blocking=*/false);
+}
+
+oregError_t run(void* argument) {
+  const std::unique_ptr<QueuedKernel> kernel(static_cast<QueuedKernel*>(argument));
+  try {
+    const QueuedKernelScope on_worker(kernel->stream);
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    AliasCall call;
+    Stack stack;
+    for (size_t i = 0; i < kernel->arguments.size(); ++i) {
+      stack.push_back(alias_value(call, kernel->op.schema().arguments()[i], kernel->arguments[i]));
+    }
+    call.begin();
+    kernel->op.redispatchBoxed(kCpuKeys, &stack);
+    for (size_t i = 0; i < kernel->results.size(); ++i) {
+      if (stack[i].isTensor()) {
+        copy_result(call, kernel->results[i].toTensor(), stack[i].toTensor());
+      } else {
+        const auto given = kernel->results[i].toTensorVector();
+        const auto computed = stack[i].toTensorVector();
+        for (size_t j = 0; j < given.size(); ++j) copy_result(call, given[j], computed[j]);
+      }
+    }
+    call.finish();
+  } catch (const c10::Error& error) {
+    throw std::runtime_error(c10::toString(kernel->op.operator_name()) + ": " +
+                             error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    throw std::runtime_error(c10::toString(kernel->op.operator_name()) + ": " + error.what());
+  }
+  return oregSuccess;
+}
+
+}  // namespace
+
+bool launches_async() {
+  static const bool async = [] {
+    oregLaunchMode mode = oregLaunchInline;
+    OREG_CHECK(oregGetLaunchMode(&mode));
+    return mode == oregLaunchAsync;
+  }();
+  return async && oregIsInKernel() == 0;
+}
+
+bool queue_kernel(const c10::OperatorHandle& op, Stack* stack) {
+  if (!can_be_queued(op)) return false;
+  const auto& arguments = op.schema().arguments();
+  const bool foreach = op.operator_name().name.starts_with("aten::_foreach_");
+  const auto first = stack->end() - static_cast<ptrdiff_t>(arguments.size());
+
+  Shapes shapes;
+  Stack shape_stack;
+  for (auto value = first; value != stack->end(); ++value) shape_stack.push_back(shapes.of(*value));
+  if (!shapes.all_on_one_device()) return false;
+  try {
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &shape_stack);
+  } catch (const std::exception&) {
+    return false;  // shapes that depend on values, or an error, which the CPU's kernel words better
+  }
+
+  auto kernel =
+      std::make_unique<QueuedKernel>(QueuedKernel{op, {}, {}, current_stream(shapes.device())});
+  for (auto value = first; value != stack->end(); ++value) {
+    kernel->arguments.push_back(map_tensors(*value, snapshot));
+    // PyTorch leaves it to the kernel to tell autograd what a foreach operator has written.
+    if (foreach && arguments[kernel->arguments.size() - 1].alias_info() != nullptr)
+      bump_versions(*value);
+  }
+  stack->erase(first, stack->end());
+  for (const IValue& result : shape_stack) {
+    stack->push_back(
+        map_tensors(result, [&](const at::Tensor& tensor) { return shapes.to_device(tensor); }));
+    kernel->results.push_back(map_tensors(stack->back(), snapshot));
+  }
+  OREG_CHECK(oregLaunch(&run, kernel.get(), driver_stream(kernel->stream)));
+  kernel.release();
+  return true;
+}
+
+}  // namespace openreg
