@@ -82,12 +82,12 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
   AliasCall call;
   for (size_t i = 0; i < arguments.size(); ++i)
     (*stack)[first + i] = alias_value(call, arguments[i], originals[i]);
-  call.begin();
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (is_generator(arguments[i])) {
       (*stack)[first + i] = engine_of(originals[i].toOptional<at::Generator>(), call.device());
     }
   }
+  call.begin();
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   if (keys.highestPriorityTypeId() == c10::DispatchKey::PrivateUse1) {
     op.redispatchBoxed(kCpuKeys, stack);

@@ -5,6 +5,7 @@
 // factories are composite too, and run as one kernel here, because they are short. native_dropout,
 // which takes no generator, is in dropout.cpp.
 #include <ATen/core/Tensor.h>
+#include <ATen/native/Resize.h>
 #include <ATen/ops/_sample_dirichlet_ops.h>
 #include <ATen/ops/_standard_gamma_ops.h>
 #include <ATen/ops/bernoulli_ops.h>
@@ -41,6 +42,15 @@ at::Tensor& randperm_out(c10::SymInt n, std::optional<at::Generator> generator, 
   op::randperm_generator_out::redispatch(kCpuKeys, std::move(n), engine, result);
   call.finish();
   return out;
+}
+
+// The CPU's kernel writes past the end of an output that is too small.
+at::Tensor& rrelu_with_noise_out(const at::Tensor& self, at::Tensor& noise, const at::Scalar& lower,
+                                 const at::Scalar& upper, bool training,
+                                 std::optional<at::Generator> generator, at::Tensor& out) {
+  at::native::resize_output(out, self.sizes());
+  return Kernel<op::rrelu_with_noise_out>::call(self, noise, lower, upper, training,
+                                                std::move(generator), out);
 }
 
 // rand, randn, randint, randperm: the CPU's factory as a whole, whose memory is the device's while
@@ -83,8 +93,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
             op::normal_, op::normal_Tensor_Tensor, op::normal_Tensor_Tensor_out,
             op::normal_Tensor_float, op::normal_Tensor_float_out, op::normal_float_Tensor,
             op::normal_float_Tensor_out, op::poisson, op::random_, op::random__from, op::random__to,
-            op::rrelu_with_noise, op::rrelu_with_noise_, op::rrelu_with_noise_out, op::uniform_>(
-      library);
+            op::rrelu_with_noise, op::rrelu_with_noise_, op::uniform_>(library);
+  library.impl("rrelu_with_noise.out", TORCH_FN(rrelu_with_noise_out));
   library.impl("randperm.generator_out", TORCH_FN(randperm_out));
 
   using Size = c10::SymIntArrayRef;

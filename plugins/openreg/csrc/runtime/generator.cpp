@@ -80,13 +80,15 @@ const at::Generator& default_generator(c10::DeviceIndex device) {
 }
 
 at::Generator engine_of(const std::optional<at::Generator>& generator, c10::DeviceIndex device) {
-  const at::Generator& chosen =
-      generator.has_value() && generator->defined() ? *generator : default_generator(device);
-  TORCH_CHECK(chosen.device().type() == c10::DeviceType::PrivateUse1, "Expected a '",
-              c10::DeviceType::PrivateUse1, "' device type for generator but found '",
-              chosen.device().type(), "'");
-  TORCH_CHECK(chosen.device().index() == device, "Expected a generator of ", device_at(device),
-              " but found one of ", chosen.device());
+  const bool given = generator.has_value() && generator->defined();
+  const at::Generator& chosen = given ? *generator : default_generator(device);
+  if (given) {
+    const c10::Device wanted = device < 0 ? c10::Device(c10::kCPU) : device_at(device);
+    TORCH_CHECK(chosen.device().type() == wanted.type(), "Expected a '", wanted.type(),
+                "' device type for generator but found '", chosen.device().type(), "'");
+    TORCH_CHECK(chosen.device() == wanted, "Expected a generator of ", wanted, " but found one of ",
+                chosen.device());
+  }
   return static_cast<GeneratorImpl*>(chosen.unsafeGetGeneratorImpl())->engine();
 }
 
