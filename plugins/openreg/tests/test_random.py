@@ -157,11 +157,8 @@ def test_dropout_between_recurrent_layers(kind):
     torch.manual_seed(0)
     module = RECURRENT[kind](3, 4, num_layers=3, dropout=0.5)
     inputs = torch.randn(5, 2, 3)
-    outputs = []
-    for device in DEVICES:
-        here = copy.deepcopy(module).to(device)
-        torch.manual_seed(7)
-        outputs.append(here(inputs.to(device))[0].cpu())
+    torch.manual_seed(7)  # both generators, of which each run moves its own
+    outputs = [copy.deepcopy(module).to(d)(inputs.to(d))[0].cpu() for d in DEVICES]
     torch.testing.assert_close(*outputs)
     assert torch.equal(torch.openreg.get_rng_state(), torch.get_rng_state())  # as many draws
 
