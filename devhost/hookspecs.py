@@ -162,9 +162,9 @@ def devhost_rng() -> DeviceRng:  # type: ignore[empty-body]
     """Return the device's random number generators, if it has random operators.
 
     Called after ``devhost_runtime``. The host derives ``manual_seed``, ``get_rng_state`` and the
-    other random functions of ``torch.<name>``. That operators draw from these generators, and
-    refuse one of another device, is the part of the plugin's kernels. Without this hook seeding the device does nothing,
-    and asking for its random state raises NotImplementedError.
+    other random functions of ``torch.<name>``. The plugin's kernels draw from these generators, and
+    refuse one of another device. Without this hook seeding the device does nothing, and asking for
+    its random state raises NotImplementedError.
 
     Returns:
         An object that gives the default generator of each device.
