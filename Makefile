@@ -22,7 +22,7 @@ INSTALL := $(PIP) install -c constraints.txt
 # What is installed for what; the versions stand in constraints.txt.
 packages-build := torch setuptools pybind11 ninja
 packages-example := scikit-learn matplotlib tqdm
-packages-test := pytest jsonschema
+packages-test := pytest jsonschema expecttest
 packages-lint := ruff mypy clang-format
 packages-docs := sphinx myst-parser furo sybil pytest
 

@@ -51,6 +51,14 @@ IMAGES = Size((1, 4, 8, 8), (8, 16, 32, 32))
 FILTERS = Size((4, 4, 3, 3), (16, 16, 3, 3))
 HEADS = Size((1, 2, 8, 8), (4, 8, 128, 32))
 
+
+def _autocast_products(a: torch.Tensor, b: torch.Tensor) -> None:
+    # Many in one region, as in a training step, so that the products count and not its entry.
+    with torch.autocast(a.device.type, torch.bfloat16):
+        for _ in range(16):
+            torch.mm(a, b)
+
+
 OPERATORS: dict[str, tuple[Callable[..., object], tuple[Size, ...]]] = {
     # Element by element
     "add": (torch.add, (VECTOR, VECTOR)),
@@ -93,6 +101,9 @@ OPERATORS: dict[str, tuple[Callable[..., object], tuple[Size, ...]]] = {
     "to float64": (lambda a: a.double(), (VECTOR,)),
     "masked fill": (lambda a, b: a.masked_fill(a < b, 0.0), (VECTOR, VECTOR)),
     "zeros": (torch.zeros_like, (VECTOR,)),
+    # Random numbers and autocast
+    "rand": (lambda a: torch.rand(a.shape, device=a.device), (VECTOR,)),
+    "autocast mm": (_autocast_products, (MATRIX, MATRIX)),
     "dropout": (F.dropout, (VECTOR,)),
     "uniform": (torch.rand_like, (VECTOR,)),
 }

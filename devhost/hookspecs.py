@@ -162,8 +162,9 @@ def devhost_rng() -> DeviceRng:  # type: ignore[empty-body]
     """Return the device's random number generators, if it has random operators.
 
     Called after ``devhost_runtime``. The host derives ``manual_seed``, ``get_rng_state`` and the
-    other random functions of ``torch.<name>``. Without this hook seeding the device does nothing,
-    and asking for its random state raises NotImplementedError.
+    other random functions of ``torch.<name>``. The plugin's kernels draw from these generators, and
+    refuse one of another device. Without this hook seeding the device does nothing, and asking for
+    its random state raises NotImplementedError.
 
     Returns:
         An object that gives the default generator of each device.
@@ -188,12 +189,16 @@ def devhost_rng() -> DeviceRng:  # type: ignore[empty-body]
 
 @hookspec(firstresult=True)
 def devhost_amp() -> AmpPolicy:  # type: ignore[empty-body]
-    """Return what autocast may do on the device, if it supports autocast.
+    """Return what autocast does on the device, if it supports autocast.
 
-    Called after ``devhost_runtime``.
+    Called after ``devhost_runtime``. The host registers casts for the operators that the policy
+    lists, and lets all others run unchanged; a plugin that registers its casts in C++ lists none.
+    An operator that does not exist is an error. Without this hook ``torch.autocast(name)`` raises
+    AssertionError.
 
     Returns:
-        The supported data types and the default one.
+        The supported data types, the default one, and the operators that run in lower precision,
+        in float32, and in the widest type of their inputs.
 
     Example::
 
@@ -205,6 +210,9 @@ def devhost_amp() -> AmpPolicy:  # type: ignore[empty-body]
             return AmpPolicy(
                 supported_dtypes=(torch.bfloat16, torch.float16),
                 default_dtype=torch.bfloat16,
+                lower_precision=("aten::mm", "aten::linear"),
+                float32=("aten::exp", "aten::softmax.int"),
+                promote=("aten::atan2",),
             )
     """
 

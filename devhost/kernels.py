@@ -112,9 +112,9 @@ class KernelRegistry:
         operator = op_name if isinstance(op_name, str) else op_name.name()
         namespace, name = _split(operator)
         if not torch_compat.operator_exists(operator):
-            near = difflib.get_close_matches(operator, torch_compat.all_operators(), n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise KernelRegistrationError(f"there is no operator {operator}{hint}")
+            raise KernelRegistrationError(
+                f"there is no operator {operator}{nearest_operators(operator, 1)}"
+            )
         registered = self.operators.setdefault(dispatch_key, [])
         if operator in registered:
             raise KernelRegistrationError(
@@ -184,6 +184,19 @@ class KernelRegistry:
             kind = "IMPL" if namespace == "_" else "FRAGMENT"
             self._libraries[namespace] = torch.library.Library(namespace, kind)
         return self._libraries[namespace]
+
+
+def nearest_operators(name: str, count: int) -> str:
+    """Return what ``name`` may have meant, as "; did you mean ...?", or nothing if unlike any.
+
+    Args:
+        name: A name that no operator has. If it only lacks the overload, those are what is meant.
+        count: Largest number of names to give.
+    """
+    known = torch_compat.all_operators()
+    overloads = sorted(operator for operator in known if operator.startswith(f"{name}."))
+    near = overloads or difflib.get_close_matches(name, known, n=count)
+    return f"; did you mean {' or '.join(near[:count])}?" if near else ""
 
 
 def _split(qualified: str) -> tuple[str, str]:

@@ -11,11 +11,12 @@ import functools
 import importlib.util
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     import enum
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from types import ModuleType
 
     import torch
@@ -228,6 +229,30 @@ def set_autocast_dtype(name: str, dtype: torch.dtype) -> None:
     torch.set_autocast_dtype(name, dtype)
 
 
+class SupportedDtypes(list["torch.dtype"]):
+    """The data types that autocast accepts; completes PyTorch's warning about any other.
+
+    Asked for another type, PyTorch 2.13 warns that "the target dtype is not supported" and lists
+    those that are, without saying which was the target (pytorch issue 165221). It looks whether the
+    type is in this list, then writes the list down; so a list that was asked in vain adds the type
+    to what is written next.
+    """
+
+    _missed: torch.dtype | None = None
+
+    def __contains__(self, dtype: object) -> bool:
+        found = super().__contains__(dtype)
+        self._missed = None if found else cast("torch.dtype", dtype)
+        return found
+
+    def __iter__(self) -> Iterator[Any]:
+        missed, self._missed = self._missed, None
+        names = list(super().__iter__())
+        if missed is None or not names:
+            return iter(names)
+        return iter([*names[:-1], f"{names[-1]} (and not {missed}, which was asked for)"])
+
+
 def default_stream(index: int) -> torch.Stream:
     """Return the default stream of device ``index`` of the out-of-tree device."""
     import torch
@@ -262,6 +287,35 @@ def operators_with_kernel(dispatch_key: str) -> list[str]:
     import torch
 
     return torch._C._dispatch_get_registrations_for_dispatch_key(dispatch_key)
+
+
+def operator(name: str) -> torch._ops.OpOverload:
+    """Return the operator with that qualified name, which must exist."""
+    import torch
+
+    namespace, _, rest = name.partition("::")
+    base, _, overload = rest.partition(".")
+    packet = getattr(getattr(torch.ops, namespace), base)
+    found: torch._ops.OpOverload = getattr(packet, overload or "default")
+    return found
+
+
+def written_arguments(operator: str) -> list[str]:
+    """Return the names of the arguments that an operator writes to, or returns as outputs."""
+    import torch
+
+    name, _, overload = operator.partition(".")
+    schema = torch._C._get_schema(name, overload)
+    return [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+
+
+def without_autocast() -> AbstractContextManager[None]:
+    """Return a context in which operators on the out-of-tree device are not cast again."""
+    import torch
+
+    keys = torch._C.DispatchKeySet(torch._C._dispatch_key_parse("AutocastPrivateUse1"))
+    guard: AbstractContextManager[None] = torch._C._ExcludeDispatchKeyGuard(keys)
+    return guard
 
 
 def operator_exists(operator: str) -> bool:

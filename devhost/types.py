@@ -96,17 +96,35 @@ class ProbeResult:
 class AmpPolicy:
     """What autocast may do on the device. Returned by ``devhost_amp``.
 
+    The lists name operators with their namespace and overload, for example ``"aten::mm"`` or
+    ``"aten::softmax.int"``; operators of the plugin's own may be among them. From the lists the
+    host registers casts, in Python. A plugin that registers casts in C++, for
+    ``AutocastPrivateUse1``, leaves the lists empty. Operators without a cast run on what they are
+    given.
+
+    A cast is for floating-point tensors of the device other than float64. Source: the lists of
+    ``torch.amp``, "Autocast Op Reference".
+
     Attributes:
         supported_dtypes: Data types that ``torch.autocast`` accepts for the device.
-        default_dtype: The one used when none is given; one of ``supported_dtypes``.
+        default_dtype: The one used when none is given; one of ``supported_dtypes``. PyTorch keeps
+            it per thread and starts each with float16: the host sets it in the thread that
+            activates the device.
+        lower_precision: Operators that run in autocast's data type, for speed.
+        float32: Operators that run in float32, for accuracy.
+        promote: Operators that run in the widest type among their inputs.
 
     Raises:
-        TypeError: ``supported_dtypes`` is not a tuple.
-        ValueError: ``default_dtype`` is not one of ``supported_dtypes``.
+        TypeError: A field is not a tuple, or a list of operators has something other than a str.
+        ValueError: ``default_dtype`` is not one of ``supported_dtypes``, or an operator is named
+            twice.
     """
 
     supported_dtypes: tuple[torch.dtype, ...]
     default_dtype: torch.dtype
+    lower_precision: tuple[str, ...] = ()
+    float32: tuple[str, ...] = ()
+    promote: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _require(self, "supported_dtypes", tuple, "a tuple of torch.dtype")
@@ -114,6 +132,25 @@ class AmpPolicy:
             raise ValueError(
                 f"AmpPolicy.default_dtype {self.default_dtype} is not one of supported_dtypes"
             )
+        place: dict[str, str] = {}
+        for field, operators in self.operators().items():
+            _require(self, field, tuple, "a tuple of str")
+            for operator in operators:
+                if not isinstance(operator, str):
+                    raise TypeError(f"AmpPolicy.{field} has {operator!r}, which is no str")
+                if operator in place:
+                    raise ValueError(
+                        f"AmpPolicy names {operator} twice, in {place[operator]} and in {field}"
+                    )
+                place[operator] = field
+
+    def operators(self) -> dict[str, tuple[str, ...]]:
+        """Return the three lists of operators by the names of their fields."""
+        return {
+            "lower_precision": self.lower_precision,
+            "float32": self.float32,
+            "promote": self.promote,
+        }
 
 
 class DeviceProperties(Protocol):

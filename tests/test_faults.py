@@ -60,6 +60,20 @@ FAULTS = {
         "devhost_amp() returned list, expected devhost.AmpPolicy",
     ),
     "amp_integer": ("AmpPolicy.supported_dtypes has torch.int8, which is no floating-point",),
+    "amp_operators": (
+        "6 problems:",
+        "AmpPolicy.lower_precision names aten::matmull, and there is no such operator; did you "
+        "mean aten::matmul or ",
+        "AmpPolicy.lower_precision names mm, and there is no such operator",
+        "AmpPolicy.lower_precision names aten::mv, which has a kernel for AutocastPrivateUse1",
+        "AmpPolicy.float32 names aten::softmax, and there is no such operator; did you mean "
+        "aten::softmax.",
+        "AmpPolicy.promote names aten::add_.Tensor, which writes to its argument self",
+        "AmpPolicy.promote names aten::add.out, which writes to its argument out",
+    ),
+    "amp_named_twice": (
+        "ValueError: AmpPolicy names aten::mm twice, in lower_precision and in promote",
+    ),
     "many_problems": (
         "4 problems:",
         "the required hook devhost_runtime() is missing",

@@ -65,6 +65,24 @@ def test_amp_policy_needs_a_supported_default():
         AmpPolicy(supported_dtypes=["bfloat16"], default_dtype="bfloat16")
 
 
+@pytest.mark.parametrize("field", ["lower_precision", "float32", "promote"])
+def test_amp_policy_refuses_operators_that_are_no_names(field):
+    dtypes = {"supported_dtypes": ("bfloat16",), "default_dtype": "bfloat16"}
+    with pytest.raises(TypeError, match=f"{field} must be a tuple of str, not str"):
+        AmpPolicy(**dtypes, **{field: "aten::mm"})
+    with pytest.raises(TypeError, match=f"AmpPolicy.{field} has 3, which is no str"):
+        AmpPolicy(**dtypes, **{field: ("aten::mm", 3)})
+
+
+def test_amp_policy_refuses_an_operator_named_twice():
+    with pytest.raises(ValueError, match="aten::mm twice, in float32 and in float32"):
+        AmpPolicy(
+            supported_dtypes=("bfloat16",),
+            default_dtype="bfloat16",
+            float32=("aten::mm", "aten::mm"),
+        )
+
+
 def test_required_members_are_those_of_the_protocol():
     assert required_members(DeviceRng) == ("default_generator",)
     assert required_members(DeviceRuntime) == (

@@ -49,10 +49,10 @@ def build(
         generators = () if rng is None else map(rng.default_generator, range(count()))
         vars(module).update(default_generators=tuple(generators), _initialized=True)
         if autocast is not None:
-            autocast.fall_through()
+            autocast.prepare()
 
     count = runtime.device_count
-    autocast = None if amp is None else Amp(amp)
+    autocast = None if amp is None else Amp(name, amp)
     lazy = LazyInit(name, runtime.init, runtime.is_in_bad_fork, on_started)
     devices = Devices(name, plugin, runtime, lazy)
     device, device_of = device_contexts(devices, name)

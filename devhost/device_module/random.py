@@ -105,19 +105,43 @@ class Random:
             DeferredCallError: The state, set before the device was initialised, does not fit;
                 raised when it is initialised.
         """
-        if new_state.dtype != torch.uint8 or new_state.device.type != "cpu":
-            raise TypeError(
-                f"RNG state must be a torch.ByteTensor on the CPU, but got {new_state.dtype} on "
-                f"{new_state.device}"
-            )
+        _check_state(new_state)
         index = self._devices.existing_index(device)
         state = new_state.clone()  # the caller may change its tensor before the call runs
         self._lazy.call(index, lambda: self._set_state(index, state))
 
     def set_rng_state_all(self, new_states: Iterable[torch.Tensor]) -> None:
-        """Set the states of the generators of devices 0, 1, ...; raises as set_rng_state() does."""
-        for index, state in enumerate(new_states):
-            self.set_rng_state(state, index)
+        """Set the states of the generators of devices 0, 1, ...
+
+        If one of the states does not fit, no generator is changed.
+
+        Args:
+            new_states: States that get_rng_state_all() returned, one per device; devices beyond
+                them keep theirs.
+
+        Raises:
+            TypeError: One of them is no uint8 tensor on the CPU.
+            torch.AcceleratorError: There are more states than devices.
+            RuntimeError: One of them is no state of the plugin's generators.
+            DeferredCallError: The same, for states that were set before the device was
+                initialised; raised when it is initialised.
+        """
+        states = list(new_states)
+        for index, state in enumerate(states):
+            _check_state(state)
+            self._devices.existing_index(index)
+        if not self._lazy.is_initialized():
+            for index, state in enumerate(states):
+                self.set_rng_state(state, index)
+            return
+        before = [self.get_rng_state(index) for index in range(len(states))]
+        try:
+            for index, state in enumerate(states):
+                self._set_state(index, state)
+        except BaseException:
+            for index, state in enumerate(before):
+                self._set_state(index, state)
+            raise
 
     def generator(self, device: Device = None) -> torch.Generator:
         """Return a device's default generator. Initialises the device.
@@ -202,3 +226,13 @@ def _checked_seed(seed: int) -> int:
     seed = int(seed)
     torch.Generator().manual_seed(seed)  # PyTorch's own opinion on its range, before any is set
     return seed
+
+
+def _check_state(state: object) -> None:
+    if not isinstance(state, torch.Tensor):
+        raise TypeError(f"RNG state must be a torch.ByteTensor, but got {type(state).__name__}")
+    if state.dtype != torch.uint8 or state.device.type != "cpu":
+        raise TypeError(
+            f"RNG state must be a torch.ByteTensor on the CPU, but got {state.dtype} on "
+            f"{state.device}"
+        )

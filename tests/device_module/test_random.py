@@ -47,6 +47,58 @@ def test_state_errors(minimal, raises):
         minimal("m.get_rng_state('cpu')")
 
 
+@pytest.mark.parametrize("seed", [0, -1, -(2**63), 2**63, 2**64 - 1])
+def test_every_seed_that_pytorch_takes(minimal, seed):
+    for function in ("m.manual_seed", "m.manual_seed_all", "torch.manual_seed"):
+        minimal("m.manual_seed_all(3)")
+        minimal(f"{function}({seed})")
+        assert minimal("m.initial_seed()") == seed % 2**64
+
+
+def test_states_of_all_devices_are_set_together_or_not_at_all(minimal, raises):
+    minimal("m.manual_seed_all(1); first, second = m.get_rng_state_all(); m.manual_seed_all(2)")
+    for bad, error in {
+        "[first, second[:9]]": "RuntimeError",
+        "[first, second.float()]": "TypeError: RNG state must be a torch.ByteTensor",
+        "[first, second.tolist()]": "TypeError: RNG state must be a torch.ByteTensor, but got list",
+        "[first, second, first]": "AcceleratorError: minimal: invalid device ordinal 2",
+    }.items():
+        with raises(error):
+            minimal(f"m.set_rng_state_all({bad})")
+        assert minimal("[g.initial_seed() for g in m.default_generators]") == [2, 2]
+        assert minimal("any(torch.equal(first, s) for s in m.get_rng_state_all())") is False
+    minimal("m.set_rng_state_all(state for state in [first])")  # the second device keeps its own
+    assert minimal("[torch.equal(first, s) for s in m.get_rng_state_all()]") == [True, False]
+
+
+def test_states_of_all_devices_before_the_start(site):
+    site.add_package("minimal")
+    result = site.python(
+        """
+        import torch
+        m = torch.minimal
+        states = [torch.Generator().manual_seed(i).get_state() for i in (5, 6)]
+        m.set_rng_state_all(states)
+        print(m.is_initialized())
+        print([torch.equal(a, b) for a, b in zip(states, m.get_rng_state_all())])
+        """
+    )
+    assert (result.stdout, result.stderr) == ("False\n[True, True]\n", "")
+
+
+def test_checkpoint_restores_the_devices_state(minimal):
+    minimal(
+        """
+        from torch.utils.checkpoint import get_device_states, set_device_states
+        m.manual_seed_all(1)
+        indices, states = get_device_states(torch.ones(2).to("minimal"))
+        m.manual_seed_all(2)
+        set_device_states(indices, states, device_type="minimal")
+        """
+    )
+    assert minimal("[g.initial_seed() for g in m.default_generators]") == [1, 2]
+
+
 def test_fork_rng_of_torch(minimal):
     minimal(
         """

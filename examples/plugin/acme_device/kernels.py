@@ -88,3 +88,6 @@ def register(registry: KernelRegistry) -> None:
     registry.impl("aten::detach", _on_host(torch.detach))
     registry.impl("aten::add.Tensor", _on_host(torch.add))
     registry.impl("aten::mul.Tensor", _on_host(torch.mul))
+    registry.impl("aten::mm", _on_host(torch.mm))
+    registry.impl("aten::exp", _on_host(torch.exp))
+    registry.impl("aten::atan2", _on_host(torch.atan2))

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from devhost import DeviceInfo, DeviceRuntime, KernelRegistry, ProbeResult, hookimpl
+from devhost import (
+    AmpPolicy,
+    DeviceInfo,
+    DeviceRng,
+    DeviceRuntime,
+    KernelRegistry,
+    ProbeResult,
+    hookimpl,
+)
 
 
 @hookimpl
@@ -22,9 +30,10 @@ def devhost_probe() -> ProbeResult:
 @hookimpl
 def devhost_kernels(registry: KernelRegistry) -> None:
     """Register the operators. Only now is torch needed."""
-    from acme_device import kernels
+    from acme_device import kernels, random
 
     kernels.register(registry)
+    random.register(registry)
 
 
 class Runtime:
@@ -64,3 +73,25 @@ class Runtime:
 def devhost_runtime() -> DeviceRuntime:
     """Return the runtime; the host derives torch.acme from it."""
     return Runtime()
+
+
+@hookimpl
+def devhost_rng() -> DeviceRng:
+    """Return the generators; the host derives seeding, states and the rest from them."""
+    from acme_device.random import RNG
+
+    return RNG
+
+
+@hookimpl
+def devhost_amp() -> AmpPolicy:
+    """Say what autocast does on the device; the host registers the casts."""
+    import torch
+
+    return AmpPolicy(
+        supported_dtypes=(torch.bfloat16, torch.float16),
+        default_dtype=torch.bfloat16,
+        lower_precision=("aten::mm",),
+        float32=("aten::exp",),
+        promote=("aten::atan2",),
+    )

@@ -1,68 +1,557 @@
-"""The device's own generators: the CPU's numbers for the same seed, and nobody else's state."""
+"""The device's generators: their seeds and states, and the modules that draw from them.
+
+That every random operator draws the CPU's numbers is in test_random_operators.py.
+"""
+
+import copy
+import io
+import pickle
+import threading
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+from torch.utils.data import DataLoader
 
-DRAWS = {
-    "rand": lambda d: torch.rand(33, device=d),
-    "randn": lambda d: torch.randn(33, device=d),
-    "randint": lambda d: torch.randint(0, 99, (33,), device=d),
-    "randperm": lambda d: torch.randperm(33, device=d),
-    "normal": lambda d: torch.normal(torch.zeros(33, device=d), 2.0),
-    "bernoulli": lambda d: torch.full((33,), 0.3, device=d).bernoulli(),
-    "bernoulli_": lambda d: torch.empty(33, device=d).bernoulli_(0.3),
-    "multinomial": lambda d: torch.ones(9, device=d).multinomial(5),
-    "exponential_": lambda d: torch.empty(33, device=d).exponential_(),
-    "cauchy_": lambda d: torch.empty(33, device=d).cauchy_(),
-    "geometric_": lambda d: torch.empty(33, device=d).geometric_(0.3),
-    "log_normal_": lambda d: torch.empty(33, device=d).log_normal_(),
-    "poisson": lambda d: torch.poisson(torch.full((33,), 3.0, device=d)),
-    "dropout": lambda d: functional.dropout(torch.ones(33, device=d), 0.3),
-    "rrelu": lambda d: functional.rrelu(-torch.ones(33, device=d), training=True),
+DEVICES = ("openreg", "cpu")
+
+
+def same_bits(function, seed=7):
+    """Assert that a function of the device gives the same tensors on the device and on the CPU."""
+    results = []
+    for device in DEVICES:
+        torch.manual_seed(seed)
+        result = function(device)
+        results.append([r.cpu() for r in ([result] if torch.is_tensor(result) else result)])
+    assert len(results[0]) == len(results[1])
+    assert all(map(torch.equal, *results))
+
+
+@pytest.fixture
+def untouched():
+    """Assert that a test leaves the CPU's generator and the second device's alone."""
+    cpu, other = torch.get_rng_state(), torch.openreg.get_rng_state(1)
+    yield
+    assert torch.equal(cpu, torch.get_rng_state())
+    assert torch.equal(other, torch.openreg.get_rng_state(1))
+
+
+# ---- Numbers ----
+
+
+@pytest.mark.parametrize("size", [0, 1, 8, 15, 16, 17, 100, 1 << 16])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_every_size_and_type(size, dtype):
+    # normal_ draws blocks of 16 from that size on, and pairs below.
+    same_bits(lambda d: torch.randn(size, device=d, dtype=dtype))
+    same_bits(lambda d: torch.rand(size, device=d, dtype=dtype))
+    same_bits(lambda d: torch.empty(size, device=d, dtype=dtype).log_normal_())
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
+def test_integers(dtype):
+    same_bits(lambda d: torch.empty(50, device=d, dtype=dtype).random_())
+    same_bits(
+        lambda d: torch.randint(-9 if dtype.is_signed else 0, 99, (50,), device=d, dtype=dtype)
+    )
+    same_bits(lambda d: torch.randperm(100, device=d, dtype=dtype))
+
+
+def test_views_and_strides():
+    same_bits(lambda d: torch.zeros(8, 9, device=d)[1::2, ::3].normal_())
+    same_bits(lambda d: torch.zeros(8, 9, device=d).t().uniform_())
+    same_bits(lambda d: torch.zeros(4, 5, device=d, dtype=torch.complex64).normal_())
+
+    def part(device):
+        whole = torch.zeros(8, 9, device=device)
+        whole[2:4].exponential_()
+        return whole
+
+    same_bits(part)
+
+
+def test_a_sequence_of_different_draws():
+    def draw(device):
+        return [
+            torch.randn(3, device=device),  # leaves the second half of a pair in the state
+            torch.rand(5, device=device),
+            torch.randn(1, device=device, dtype=torch.float64),
+            torch.randperm(9, device=device),
+            torch.randn(33, device=device),
+            torch.bernoulli(torch.full((7,), 0.5, device=device)),
+        ]
+
+    same_bits(draw)
+
+
+# ---- Modules and functions made of random operators ----
+
+
+DROPOUTS = {
+    "dropout": (nn.Dropout(0.3), (4, 6)),
+    "dropout in place": (nn.Sequential(nn.Identity(), nn.Dropout(0.3, inplace=True)), (4, 6)),
+    "dropout1d": (nn.Dropout1d(0.3), (2, 3, 4)),
+    "dropout2d": (nn.Dropout2d(0.3), (2, 3, 4, 4)),
+    "dropout3d": (nn.Dropout3d(0.3), (2, 3, 2, 2, 2)),
+    "alpha dropout": (nn.AlphaDropout(0.3), (4, 6)),
+    "feature alpha dropout": (nn.FeatureAlphaDropout(0.3), (2, 3, 4)),
+    "rrelu": (nn.RReLU(), (4, 6)),
+    "nothing dropped": (nn.Dropout(0.0), (4, 6)),
+    "all dropped": (nn.Dropout(1.0), (4, 6)),
 }
 
 
-@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
-def test_the_same_seed_gives_the_cpus_numbers(draw):
-    torch.manual_seed(7)
-    here = draw("openreg")
-    torch.manual_seed(7)
-    assert torch.equal(here.cpu(), draw("cpu"))
+@pytest.mark.parametrize("name", DROPOUTS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_dropout_and_its_gradient(name, dtype):
+    module, size = DROPOUTS[name]
+    values = torch.randn(size, generator=torch.Generator().manual_seed(0)).to(dtype)
+
+    def run(device):
+        leaf = values.to(device).requires_grad_()
+        output = module(leaf * 1)
+        output.square().sum().backward()
+        return output.detach(), leaf.grad
+
+    same_bits(run)
 
 
-@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
-def test_drawing_moves_only_the_devices_own_generator(draw):
-    cpu, other = torch.get_rng_state(), torch.openreg.get_rng_state(1)
-    here = torch.openreg.get_rng_state(0)
-    draw("openreg:0")
-    assert torch.equal(cpu, torch.get_rng_state())
-    assert torch.equal(other, torch.openreg.get_rng_state(1))
-    assert not torch.equal(here, torch.openreg.get_rng_state(0))
-    here = torch.openreg.get_rng_state(0)
-    draw("cpu")
-    assert torch.equal(here, torch.openreg.get_rng_state(0))
+@pytest.mark.parametrize("p", [0.1, 0.15, 0.2, 0.35, 0.5, 0.6, 0.7, 0.9, 0.95])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_every_rate_of_dropout_rounds_as_on_the_cpu(p, dtype):
+    values = torch.linspace(0.5, 3, 99, dtype=dtype)
+
+    def run(device):
+        leaf = values.to(device).requires_grad_()
+        output = functional.dropout(leaf, p)
+        output.square().sum().backward()
+        return output.detach(), leaf.grad
+
+    same_bits(run)
 
 
-def test_own_generator():
+def test_dropout_can_be_differentiated_twice():
+    def run(device):
+        leaf = torch.linspace(0.5, 3, 9, device=device).requires_grad_()
+        output = functional.dropout(leaf, 0.3).pow(3).sum()
+        (first,) = torch.autograd.grad(output, leaf, create_graph=True)
+        return torch.autograd.grad(first.sum(), leaf)
+
+    same_bits(run)
+
+
+def test_dropout_in_evaluation_draws_nothing():
+    x = torch.ones(4, device="openreg")
+    before = torch.openreg.get_rng_state()
+    assert torch.equal(nn.Dropout(0.5).eval()(x), x)
+    assert torch.equal(before, torch.openreg.get_rng_state())
+
+
+RECURRENT = {"LSTM": nn.LSTM, "GRU": nn.GRU, "RNN": nn.RNN}
+
+
+@pytest.mark.parametrize("kind", RECURRENT)
+def test_dropout_between_recurrent_layers(kind):
+    torch.manual_seed(0)
+    module = RECURRENT[kind](3, 4, num_layers=3, dropout=0.5)
+    inputs = torch.randn(5, 2, 3)
+    torch.manual_seed(7)  # both generators, of which each run moves its own
+    outputs = [copy.deepcopy(module).to(d)(inputs.to(d))[0].cpu() for d in DEVICES]
+    torch.testing.assert_close(*outputs)
+    assert torch.equal(torch.openreg.get_rng_state(), torch.get_rng_state())  # as many draws
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_dropout_in_attention(causal):
+    generator = torch.Generator().manual_seed(0)
+    query, key, value = (torch.randn(2, 2, 5, 8, generator=generator) for _ in range(3))
+
+    def run(device):
+        inputs = [x.to(device).requires_grad_() for x in (query, key, value)]
+        output = functional.scaled_dot_product_attention(*inputs, dropout_p=0.4, is_causal=causal)
+        output.sum().backward()
+        return [output.detach(), *(x.grad for x in inputs)]
+
+    same_bits(run)
+
+
+def test_pooling_of_random_regions():
+    image = torch.rand(2, 3, 9, 9, generator=torch.Generator().manual_seed(0))
+    same_bits(lambda d: functional.fractional_max_pool2d(image.to(d), 2, output_ratio=(0.5, 0.5)))
+
+
+@pytest.mark.parametrize(
+    "name", ["xavier_uniform_", "kaiming_normal_", "trunc_normal_", "orthogonal_"]
+)
+def test_initialisation(name):
+    same_bits(lambda d: getattr(nn.init, name)(torch.empty(6, 5, device=d)))
+
+
+def test_distributions():
+    from torch import distributions
+
+    for make in (
+        lambda d: distributions.Gamma(torch.full((9,), 0.7, device=d), torch.ones(9, device=d)),
+        lambda d: distributions.Dirichlet(torch.full((9,), 0.7, device=d)),
+        lambda d: distributions.Categorical(torch.ones(9, device=d)),
+        lambda d: distributions.Poisson(torch.full((9,), 3.0, device=d)),
+        lambda d: distributions.Binomial(
+            torch.full((9,), 9.0, device=d), torch.full((9,), 0.3, device=d)
+        ),
+        lambda d: distributions.StudentT(torch.full((9,), 3.0, device=d)),
+        lambda d: distributions.VonMises(torch.zeros(9, device=d), torch.ones(9, device=d)),
+    ):
+        same_bits(lambda d, make=make: make(d).sample((4,)))
+
+
+# ---- Seeds ----
+
+
+@pytest.mark.parametrize("seed", [0, 1, -1, -(2**63), 2**63, 2**64 - 1, 1 << 40])
+def test_seeds_mean_what_they_mean_on_the_cpu(seed):
+    torch.manual_seed(seed)
+    assert torch.openreg.initial_seed() == torch.initial_seed() == seed % 2**64
+    same_bits(lambda d: torch.rand(9, device=d), seed)
+    torch.manual_seed(0)
+    torch.openreg.manual_seed(seed)
+    assert torch.openreg.initial_seed() == seed % 2**64
+    assert torch.Generator("openreg").manual_seed(seed).initial_seed() == seed % 2**64
+
+
+@pytest.mark.parametrize("seed", [2**64, -(2**63) - 1])
+def test_a_seed_out_of_range_changes_nothing(seed):
+    generator = torch.Generator("openreg").manual_seed(5)
+    before = torch.openreg.get_rng_state_all()
+    for function in (
+        torch.openreg.manual_seed,
+        torch.openreg.manual_seed_all,
+        generator.manual_seed,
+    ):
+        with pytest.raises((ValueError, RuntimeError), match="Overflow"):
+            function(seed)
+    assert all(map(torch.equal, before, torch.openreg.get_rng_state_all()))
+    assert generator.initial_seed() == 5
+
+
+def test_the_state_after_seeding_depends_on_the_seed_alone():
+    torch.openreg.manual_seed(9)
+    want = torch.openreg.get_rng_state()
+    torch.randn(1001, device="openreg").bernoulli_()
+    torch.openreg.manual_seed(9)
+    assert torch.equal(torch.openreg.get_rng_state(), want)
+
+
+def test_seeding_one_device_and_all(other_device):
+    torch.openreg.manual_seed_all(3)
+    assert torch.equal(torch.openreg.get_rng_state(0), torch.openreg.get_rng_state(1))
+    with torch.openreg.device(other_device):
+        torch.openreg.manual_seed(4)
+    assert [g.initial_seed() for g in torch.openreg.default_generators] == [3, 4]
+    torch.seed()
+    first, second = (g.initial_seed() for g in torch.openreg.default_generators)
+    assert first == second == torch.initial_seed()
+    torch.openreg.seed()
+    assert torch.openreg.initial_seed() != first
+
+
+def test_a_device_draws_from_its_own_generator(other_device):
+    torch.openreg.manual_seed_all(3)
+    first = torch.rand(4, device="openreg:0")
+    assert torch.equal(torch.rand(4, device=other_device).cpu(), first.cpu())
+    with torch.openreg.device(other_device):
+        here = torch.openreg.get_rng_state(1)
+        torch.rand(4, device="openreg")
+        assert not torch.equal(here, torch.openreg.get_rng_state(1))
+
+
+# ---- Generators ----
+
+
+def test_own_generator(untouched):
     generator = torch.Generator(device="openreg").manual_seed(3)
-    first = torch.rand(4, device="openreg", generator=generator)
+    assert generator.device == torch.device("openreg:0")
     state = torch.openreg.get_rng_state()
-    generator.manual_seed(3)
-    assert torch.equal(first, torch.rand(4, device="openreg", generator=generator))
+    first = torch.rand(4, device="openreg", generator=generator)
+    assert torch.equal(first.cpu(), torch.rand(4, generator=torch.Generator().manual_seed(3)))
     assert torch.equal(state, torch.openreg.get_rng_state())
+
+
+def test_generator_of_the_current_device(other_device):
+    with torch.openreg.device(other_device):
+        assert torch.Generator("openreg").device == other_device
+    with pytest.raises(torch.AcceleratorError, match="there is no device 7"):
+        torch.Generator("openreg:7")
 
 
 @pytest.mark.parametrize("device", ["cpu", "openreg:1"])
 def test_a_generator_of_another_device_is_refused(device):
-    with pytest.raises(RuntimeError, match="generator"):
-        torch.rand(2, device="openreg:0", generator=torch.Generator(device=device))
+    wrong = torch.Generator(device)
+    before = wrong.get_state()
+    expected = {
+        "cpu": "Expected a 'openreg' device type for generator but found 'cpu'",
+        "openreg:1": "Expected a generator of openreg:0 but found one of openreg:1",
+    }
+    with pytest.raises(RuntimeError, match=expected[device]):
+        torch.rand(2, device="openreg:0", generator=wrong)
+    with pytest.raises(RuntimeError, match=expected[device]):
+        torch.zeros(2, device="openreg:0").uniform_(generator=wrong)
+    assert torch.equal(before, wrong.get_state())
 
 
-def test_state_is_restored():
+def test_the_hosts_tensors_refuse_the_devices_generator():
+    generator = torch.Generator("openreg")
+    for draw in (
+        lambda: torch.zeros(2).uniform_(generator=generator),
+        lambda: torch.rand(2, generator=generator),
+        lambda: torch.randperm(2, generator=generator),
+        lambda: torch.normal(torch.zeros(2), torch.ones(2), generator=generator),
+    ):
+        with pytest.raises(RuntimeError, match="Expected a 'cpu' device type for generator"):
+            draw()
+
+
+@pytest.mark.parametrize("draws", [0, 1, 3, 311, 624, 1000])
+def test_state_is_restored_at_any_position(draws):
+    generator = torch.Generator("openreg").manual_seed(1)
+    torch.randn(draws, device="openreg", generator=generator)
+    torch.randn((), device="openreg", generator=generator)  # half a pair is left
+    state = generator.get_state()
+    assert (state.dtype, state.device.type) == (torch.uint8, "cpu")
+    want = torch.randn(700, device="openreg", generator=generator)
+    generator.set_state(state)
+    assert torch.equal(torch.randn(700, device="openreg", generator=generator), want)
+    # It is the CPU's state, which can be exchanged with it.
+    host = torch.Generator()
+    host.set_state(state)
+    assert torch.equal(torch.randn(700, generator=host), want.cpu())
+
+
+@pytest.mark.parametrize(
+    "copy_of",
+    [
+        lambda g: g.clone_state(),
+        copy.deepcopy,
+        lambda g: pickle.loads(pickle.dumps(g)),
+        lambda g: torch.load(saved(g), weights_only=False),
+    ],
+    ids=["clone_state", "deepcopy", "pickle", "torch.save"],
+)
+def test_a_copy_goes_on_from_the_same_state(copy_of, other_device):
+    generator = torch.Generator(other_device).manual_seed(2)
+    torch.randn(5, device=other_device, generator=generator)
+    duplicate = copy_of(generator)
+    assert duplicate.device == other_device
+    assert duplicate.initial_seed() == 2
+    want = torch.randn(5, device=other_device, generator=generator)
+    assert torch.equal(torch.randn(5, device=other_device, generator=duplicate), want)
+    # and on its own
+    torch.randn(5, device=other_device, generator=duplicate)
+    assert not torch.equal(duplicate.get_state(), generator.get_state())
+
+
+def saved(value):
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return file
+
+
+def test_bad_states():
+    generator = torch.Generator("openreg").manual_seed(1)
+    before = generator.get_state()
+    with pytest.raises(RuntimeError, match="state of openreg:0 with 5056 bytes, but got 3 bytes"):
+        generator.set_state(torch.zeros(3, dtype=torch.uint8))
+    with pytest.raises(TypeError, match="ByteTensor"):
+        generator.set_state(torch.zeros(5056))
+    with pytest.raises(RuntimeError, match="mt19937"):
+        generator.set_state(torch.full((5056,), 255, dtype=torch.uint8))
+    with pytest.raises(NotImplementedError, match="openreg:0 has no offset"):
+        generator.set_offset(4)
+    assert torch.equal(generator.get_state(), before)
+
+
+def test_states_of_all_devices_are_set_together_or_not_at_all():
+    torch.openreg.manual_seed_all(1)
+    first, second = before = torch.openreg.get_rng_state_all()
+    torch.openreg.manual_seed_all(2)
+    other = torch.openreg.get_rng_state_all()
+    for bad, error in (
+        ([first, second[:9]], RuntimeError),
+        ([first, second.float()], TypeError),
+        ([first, second, first], torch.AcceleratorError),
+        ([first, None], TypeError),
+    ):
+        with pytest.raises(error):
+            torch.openreg.set_rng_state_all(bad)
+        assert all(map(torch.equal, other, torch.openreg.get_rng_state_all()))
+    torch.openreg.set_rng_state_all(before)
+    assert all(map(torch.equal, before, torch.openreg.get_rng_state_all()))
+
+
+# ---- Threads and processes ----
+
+
+def test_threads_that_share_a_generator_draw_each_number_once():
+    shared = torch.Generator("openreg").manual_seed(4)
+    drawn, start = [], threading.Barrier(4)
+
+    def draw():
+        start.wait()
+        mine = [torch.rand(3, device="openreg", generator=shared) for _ in range(250)]
+        drawn.extend(mine)
+
+    threads = [threading.Thread(target=draw) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    want = torch.rand(1000, 3, generator=torch.Generator().manual_seed(4))
+    got = {tuple(numbers.tolist()) for numbers in drawn}
+    assert got == {tuple(row) for row in want.tolist()}
+
+
+def test_states_can_be_saved_while_another_thread_draws():
+    generator = torch.Generator("openreg").manual_seed(4)
+    done = threading.Event()
+
+    def draw():
+        for _ in range(300):
+            torch.rand(700, device="openreg", generator=generator)
+        done.set()
+
+    thread = threading.Thread(target=draw)
+    thread.start()
+    states = []
+    while not done.is_set():
+        states.append(generator.get_state())
+    thread.join()
+    for state in states[:: max(1, len(states) // 50)]:
+        torch.Generator("openreg").set_state(state)  # refuses one that was caught in the middle
+    host = torch.Generator().manual_seed(4)
+    torch.rand(300 * 700, generator=host)
+    assert torch.equal(generator.get_state(), host.get_state())
+
+
+def test_seed_before_the_first_use(fresh):
+    result = fresh(
+        "import torch\n"
+        "torch.manual_seed(5); torch.openreg.set_device(1); torch.openreg.manual_seed(6)\n"
+        "torch.openreg.set_device(0)\n"
+        "print([g.initial_seed() for g in torch.openreg.default_generators])\n"
+        "print(torch.rand(1, device='openreg').item() == "
+        "torch.rand(1, generator=torch.Generator().manual_seed(5)).item())"
+    )
+    assert result.stdout.splitlines() == ["[5, 6]", "True"], result.stderr
+
+
+def test_seed_before_initialisation_reaches_a_forked_child(fresh):
+    result = fresh(
+        "import os, torch\n"
+        "torch.manual_seed(5)\n"
+        "assert not torch.openreg.is_initialized()\n"
+        "if os.fork() == 0:\n"
+        "    print(torch.openreg.initial_seed(), flush=True)\n"
+        "    torch.manual_seed(8)\n"
+        "    print(torch.rand(1, device='openreg').item() == torch.rand(1).item(), flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+        "print(torch.openreg.initial_seed())"
+    )
+    assert result.stdout.splitlines() == ["5", "True", "5"], result.stderr
+
+
+def test_seed_in_a_child_that_cannot_use_the_device(fresh):
+    result = fresh(
+        "import os, torch\n"
+        "torch.manual_seed(5); torch.rand(1, device='openreg')\n"
+        "if os.fork() == 0:\n"
+        "    torch.manual_seed(8); torch.openreg.manual_seed(8); torch.seed()\n"
+        "    try: torch.openreg.get_rng_state()\n"
+        "    except RuntimeError as error: print(error, flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+        "print(torch.openreg.initial_seed())"
+    )
+    refusal, seed = result.stdout.splitlines()
+    assert refusal.startswith("Cannot re-initialize openreg in forked subprocess")
+    assert (seed, result.stderr) == ("5", "")
+
+
+def test_data_loader_workers_beside_an_initialised_device(fresh):
+    result = fresh(
+        "import torch\n"
+        "from torch.utils.data import DataLoader\n"
+        "class Draws(torch.utils.data.Dataset):\n"
+        "    def __len__(self): return 6\n"
+        "    def __getitem__(self, index): return torch.rand(1), torch.initial_seed()\n"
+        "torch.rand(1, device='openreg')\n"
+        "before = torch.openreg.get_rng_state()\n"
+        "numbers, seeds = zip(*DataLoader(Draws(), batch_size=1, num_workers=2))\n"
+        "print(len({n.item() for n in numbers}), len({s.item() for s in seeds}))\n"
+        "print(torch.equal(before, torch.openreg.get_rng_state()))"
+    )
+    assert result.stdout.splitlines() == ["6 2", "True"], result.stderr
+
+
+def test_samplers_under_the_default_device():
+    with torch.device("openreg"):
+        generator = torch.Generator(device="openreg")
+        assert torch.randperm(5, generator=generator).device.type == "openreg"
+    assert sorted(map(int, DataLoader(range(5), shuffle=True))) == list(range(5))
+
+
+# ---- PyTorch's tools ----
+
+
+def test_fork_rng(other_device):
     torch.manual_seed(3)
-    want = torch.rand(4, device="openreg")
+    want = [torch.rand(4, device=device) for device in ("openreg", other_device, "cpu")]
     torch.manual_seed(3)
     with torch.random.fork_rng(devices=range(2), device_type="openreg"):
         torch.rand(99, device="openreg")
-    assert torch.equal(torch.rand(4, device="openreg"), want)
+        with torch.random.fork_rng(devices=[other_device], device_type="openreg"):
+            torch.manual_seed(8)
+            torch.rand(9, device=other_device)
+    again = [torch.rand(4, device=device) for device in ("openreg", other_device, "cpu")]
+    assert all(map(torch.equal, want, again))
+
+
+def test_fork_rng_restores_after_an_exception():
+    before = torch.openreg.get_rng_state_all()
+
+    @torch.random.fork_rng(range(2), device_type="openreg")
+    def fail():
+        torch.rand(9, device="openreg")
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert all(map(torch.equal, before, torch.openreg.get_rng_state_all()))
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("device", ["openreg:0", "openreg:1"])
+def test_checkpointed_dropout_drops_the_same_again(device, reentrant):
+    x = torch.ones(400, device=device, requires_grad=True)
+    torch.manual_seed(6)
+    want = functional.dropout(x, 0.5)
+    torch.manual_seed(6)
+    output = checkpoint(functional.dropout, x, 0.5, use_reentrant=reentrant)
+    assert torch.equal(output, want)
+    after = torch.openreg.get_rng_state(device)
+    torch.rand(9, device=device)
+    moved = torch.openreg.get_rng_state(device)
+    output.sum().backward()
+    assert torch.equal(x.grad, want.detach())  # 2 where kept, 0 where dropped: in both passes
+    assert torch.equal(moved, torch.openreg.get_rng_state(device))
+    assert not torch.equal(after, moved)
+
+
+def test_default_generators_are_the_ones_operators_use():
+    generator = torch.openreg.default_generators[0]
+    torch.manual_seed(3)
+    first = torch.rand(4, device="openreg")
+    torch.manual_seed(3)
+    assert torch.equal(torch.rand(4, device="openreg", generator=generator), first)

@@ -79,6 +79,30 @@ def mm(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     return wrap(torch.mm(unwrap(left), unwrap(right)))
 
 
+def exp(tensor: torch.Tensor) -> torch.Tensor:
+    return wrap(unwrap(tensor).exp())
+
+
+def softmax(tensor: torch.Tensor, dim: int, half_to_float: bool) -> torch.Tensor:
+    return wrap(unwrap(tensor).softmax(dim))
+
+
+def atan2(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    return wrap(torch.atan2(unwrap(left), unwrap(right)))
+
+
+def cat(tensors: Any, dim: int = 0) -> torch.Tensor:
+    return wrap(torch.cat([unwrap(tensor) for tensor in tensors], dim))
+
+
+def halve(tensor: torch.Tensor) -> torch.Tensor:
+    return wrap(unwrap(tensor) / 2)
+
+
+def transpose(tensor: torch.Tensor, first: int, second: int) -> torch.Tensor:
+    return wrap(unwrap(tensor).transpose(first, second))
+
+
 def view(tensor: torch.Tensor, size: Any) -> torch.Tensor:
     return wrap(unwrap(tensor).view(size))
 
@@ -98,7 +122,14 @@ def register(registry: KernelRegistry) -> None:
         "add.Tensor": add,
         "mul.Tensor": mul,
         "mm": mm,
+        "exp": exp,
+        "_softmax": softmax,
+        "atan2": atan2,
+        "cat": cat,
+        "transpose.int": transpose,
         "view": view,
         "_local_scalar_dense": local_scalar_dense,
     }.items():
         registry.impl(f"aten::{name}", kernel)
+    registry.define("minimal::halve(Tensor x) -> Tensor")
+    registry.impl("minimal::halve", halve)

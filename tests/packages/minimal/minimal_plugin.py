@@ -96,4 +96,10 @@ def devhost_rng() -> DeviceRng:
 def devhost_amp() -> AmpPolicy:
     import torch
 
-    return AmpPolicy(supported_dtypes=(torch.bfloat16, torch.float16), default_dtype=torch.bfloat16)
+    return AmpPolicy(
+        supported_dtypes=(torch.bfloat16, torch.float16),
+        default_dtype=torch.bfloat16,
+        lower_precision=("aten::mm", "minimal::halve"),
+        float32=("aten::exp", "aten::softmax.int"),
+        promote=("aten::atan2", "aten::cat"),
+    )

@@ -1,5 +1,5 @@
-// native_dropout. The CPU's kernel draws from the default CPU generator and takes no other, so that
-// it cannot be used.
+// native_dropout and its derivative. The CPU's kernel draws from the default CPU generator and
+// takes no other, so that it cannot be used.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_like.h>
@@ -34,8 +34,23 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, doubl
   return FromKernel<std::tuple<at::Tensor, at::Tensor>>::convert(call, {output, mask});
 }
 
+// The CPU's derivative multiplies with what the forward pass multiplied with, bernoulli / (1 - p)
+// in the data type. PyTorch's kernel for this operator scales by 1 / (1 - p) without rounding it
+// first.
+at::Tensor native_dropout_backward(const at::Tensor& grad_output, const at::Tensor& mask,
+                                   double scale) {
+  AliasCall call;
+  const at::Tensor grad = call.alias(grad_output), kept = call.alias(mask);
+  call.begin();
+  const at::Tensor noise = kept.to(grad.scalar_type());
+  at::Tensor result = grad * (scale == 0 ? noise.zero_() : noise.div_(1 / scale));
+  call.finish();
+  return call.wrap(std::move(result));
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("native_dropout", TORCH_FN(native_dropout));
+  library.impl("native_dropout_backward", TORCH_FN(native_dropout_backward));
 }
 
 }  // namespace

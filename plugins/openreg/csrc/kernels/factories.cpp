@@ -1,4 +1,6 @@
 // Creation of tensors: memory only, no kernel runs.
+#include "kernels/factories.h"
+
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/TensorFactories.h>
@@ -8,9 +10,6 @@
 #include "runtime/device.h"
 
 namespace openreg {
-namespace {
-
-constexpr c10::DispatchKeySet kDeviceKeys{c10::DispatchKey::PrivateUse1};
 
 c10::DeviceIndex checked_options(std::optional<c10::Layout> layout,
                                  std::optional<c10::Device> device,
@@ -21,6 +20,10 @@ c10::DeviceIndex checked_options(std::optional<c10::Layout> layout,
                               c10::get_privateuse1_backend(), ", not ", *layout, ".");
   return checked_index(device.has_value() ? device->index() : -1);
 }
+
+namespace {
+
+constexpr c10::DispatchKeySet kDeviceKeys{c10::DispatchKey::PrivateUse1};
 
 // torch.use_deterministic_algorithms: uninitialised memory is filled with NaN or the largest
 // number.

@@ -93,12 +93,12 @@ void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   AliasCall call;
   for (size_t i = 0; i < arguments.size(); ++i)
     (*stack)[first + i] = alias_value(call, arguments[i], originals[i]);
-  call.begin();
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (is_generator(arguments[i])) {
       (*stack)[first + i] = engine_of(originals[i].toOptional<at::Generator>(), call.device());
     }
   }
+  call.begin();
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   if (dense) {
     op.redispatchBoxed(kCpuKeys, stack);

@@ -45,7 +45,6 @@
 #include <ATen/ops/avg_pool2d_backward_ops.h>
 #include <ATen/ops/avg_pool2d_ops.h>
 #include <ATen/ops/baddbmm_ops.h>
-#include <ATen/ops/bernoulli_ops.h>
 #include <ATen/ops/binary_cross_entropy_backward_ops.h>
 #include <ATen/ops/binary_cross_entropy_ops.h>
 #include <ATen/ops/bitwise_and_ops.h>
@@ -68,7 +67,6 @@
 #include <ATen/ops/eq_ops.h>
 #include <ATen/ops/erf_ops.h>
 #include <ATen/ops/exp_ops.h>
-#include <ATen/ops/exponential_ops.h>
 #include <ATen/ops/fill_ops.h>
 #include <ATen/ops/gather_ops.h>
 #include <ATen/ops/ge_ops.h>
@@ -98,7 +96,6 @@
 #include <ATen/ops/mse_loss_backward_ops.h>
 #include <ATen/ops/mse_loss_ops.h>
 #include <ATen/ops/mul_ops.h>
-#include <ATen/ops/multinomial_ops.h>
 #include <ATen/ops/mv_ops.h>
 #include <ATen/ops/native_batch_norm_backward_ops.h>
 #include <ATen/ops/native_batch_norm_ops.h>
@@ -113,9 +110,7 @@
 #include <ATen/ops/nll_loss_backward_ops.h>
 #include <ATen/ops/nll_loss_forward_ops.h>
 #include <ATen/ops/nonzero_ops.h>
-#include <ATen/ops/normal_ops.h>
 #include <ATen/ops/pow_ops.h>
-#include <ATen/ops/random_ops.h>
 #include <ATen/ops/reciprocal_ops.h>
 #include <ATen/ops/relu_ops.h>
 #include <ATen/ops/rsqrt_ops.h>
@@ -139,7 +134,6 @@
 #include <ATen/ops/topk_ops.h>
 #include <ATen/ops/tril_ops.h>
 #include <ATen/ops/triu_ops.h>
-#include <ATen/ops/uniform_ops.h>
 #include <ATen/ops/upsample_nearest2d_backward_ops.h>
 #include <ATen/ops/upsample_nearest2d_ops.h>
 #include <ATen/ops/var_ops.h>
@@ -201,11 +195,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
             op::avg_pool2d_backward, op::convolution, op::convolution_backward,
             op::max_pool2d_with_indices, op::max_pool2d_with_indices_backward,
             op::upsample_nearest2d, op::upsample_nearest2d_backward>(library);
-
-  // Random numbers
-  implement<op::bernoulli, op::bernoulli__Tensor, op::bernoulli__float, op::exponential_,
-            op::multinomial, op::normal_, op::random_, op::random__from, op::random__to,
-            op::uniform_>(library);
 
   // Optimizers
   implement<op::_foreach_add_List, op::_foreach_add_Scalar, op::_foreach_add__List,

@@ -2,32 +2,68 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <mutex>
 #include <vector>
 
 #include "runtime/device.h"
 
 namespace openreg {
+namespace {
+
+std::mutex& mutex_of(const at::Generator& engine) {
+  return engine.unsafeGetGeneratorImpl()->mutex_;
+}
+
+}  // namespace
 
 GeneratorImpl::GeneratorImpl(c10::DeviceIndex device)
     : c10::GeneratorImpl(device_at(device), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
       engine_(at::detail::createCPUGenerator()) {}
 
-void GeneratorImpl::set_current_seed(uint64_t seed) { engine_.set_current_seed(seed); }
-uint64_t GeneratorImpl::current_seed() const { return engine_.current_seed(); }
-uint64_t GeneratorImpl::seed() { return engine_.seed(); }
-void GeneratorImpl::set_offset(uint64_t offset) { engine_.set_offset(offset); }
-uint64_t GeneratorImpl::get_offset() const { return engine_.get_offset(); }
+// Python and at::manual_seed hold this generator's mutex here, and kernels the engine's, which is
+// therefore the one that counts.
+void GeneratorImpl::set_current_seed(uint64_t seed) {
+  const std::lock_guard<std::mutex> lock(mutex_of(engine_));
+  engine_.set_current_seed(seed);
+}
+
+uint64_t GeneratorImpl::current_seed() const {
+  const std::lock_guard<std::mutex> lock(mutex_of(engine_));
+  return engine_.current_seed();
+}
+
+uint64_t GeneratorImpl::seed() {
+  const std::lock_guard<std::mutex> lock(mutex_of(engine_));
+  return engine_.seed();
+}
+
+// A Mersenne Twister has no offset: all of its position is in the state. Pickling asks every
+// generator but the CPU's for one and gives it back, and must be answered.
+void GeneratorImpl::set_offset(uint64_t offset) {
+  TORCH_CHECK_NOT_IMPLEMENTED(offset == 0, "A generator of ", device(),
+                              " has no offset to set: save and restore its state instead.");
+}
+
+uint64_t GeneratorImpl::get_offset() const { return 0; }
 
 void GeneratorImpl::set_state(const c10::TensorImpl& state) {
-  engine_.unsafeGetGeneratorImpl()->set_state(state);
+  at::detail::check_rng_state(state);
+  const std::lock_guard<std::mutex> lock(mutex_of(engine_));
+  auto* engine = engine_.unsafeGetGeneratorImpl();
+  const int64_t expected = engine->get_state()->numel();
+  TORCH_CHECK(state.numel() == expected, "Expected a random state of ", device(), " with ",
+              expected, " bytes, but got ", state.numel(), " bytes.");
+  engine->set_state(state);
 }
 
 c10::intrusive_ptr<c10::TensorImpl> GeneratorImpl::get_state() const {
+  const std::lock_guard<std::mutex> lock(mutex_of(engine_));
   return engine_.unsafeGetGeneratorImpl()->get_state();
 }
 
 GeneratorImpl* GeneratorImpl::clone_impl() const {
   auto* clone = new GeneratorImpl(device().index());
+  const std::lock_guard<std::mutex> lock(mutex_of(engine_));
   clone->engine_ = engine_.clone();
   return clone;
 }
@@ -44,13 +80,15 @@ const at::Generator& default_generator(c10::DeviceIndex device) {
 }
 
 at::Generator engine_of(const std::optional<at::Generator>& generator, c10::DeviceIndex device) {
-  const at::Generator& chosen =
-      generator.has_value() && generator->defined() ? *generator : default_generator(device);
-  TORCH_CHECK(chosen.device().type() == c10::DeviceType::PrivateUse1, "Expected a '",
-              c10::DeviceType::PrivateUse1, "' device type for generator but found '",
-              chosen.device().type(), "'");
-  TORCH_CHECK(chosen.device().index() == device, "Expected a generator of ", device_at(device),
-              " but found one of ", chosen.device());
+  const bool given = generator.has_value() && generator->defined();
+  const at::Generator& chosen = given ? *generator : default_generator(device);
+  if (given) {
+    const c10::Device wanted = device < 0 ? c10::Device(c10::kCPU) : device_at(device);
+    TORCH_CHECK(chosen.device().type() == wanted.type(), "Expected a '", wanted.type(),
+                "' device type for generator but found '", chosen.device().type(), "'");
+    TORCH_CHECK(chosen.device() == wanted, "Expected a generator of ", wanted, " but found one of ",
+                chosen.device());
+  }
   return static_cast<GeneratorImpl*>(chosen.unsafeGetGeneratorImpl())->engine();
 }
 

@@ -36,7 +36,8 @@ class GeneratorImpl final : public c10::GeneratorImpl {
 const at::Generator& default_generator(c10::DeviceIndex device);
 
 // The engine of `generator`, or of the device's default generator when it is not given. Throws for
-// a generator of another device, with the message of torch.cuda.
+// a generator of another device, with the message of torch.cuda. A negative index stands for the
+// host: a generator of the device brings an operator here even if all its tensors are the host's.
 at::Generator engine_of(const std::optional<at::Generator>& generator, c10::DeviceIndex device);
 
 }  // namespace openreg
