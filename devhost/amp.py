@@ -2,7 +2,7 @@
 
 A cast is a kernel for ``AutocastPrivateUse1``, the dispatch key that comes before autograd, so that
 its conversions are differentiated. It converts the operator's inputs and calls the operator again
-below that key. Being Python, it costs some 20 microseconds a call, and it converts a weight each
+below that key. Being Python, it adds some 10 microseconds to a call, and it converts a weight each
 time it is used: PyTorch's weight cache can be reached from C++ only. A plugin with compiled kernels
 registers compiled casts. Source of the semantics: ``at::autocast`` of PyTorch.
 """
