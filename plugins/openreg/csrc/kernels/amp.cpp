@@ -10,9 +10,10 @@ namespace {
 
 namespace op = at::_ops;
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  implement<op::_amp_foreach_non_finite_check_and_unscale_, op::_amp_update_scale_>(library);
-}
+[[maybe_unused]] const bool registered = [] {
+  implement<op::_amp_foreach_non_finite_check_and_unscale_, op::_amp_update_scale_>();
+  return true;
+}();
 
 }  // namespace
 }  // namespace openreg

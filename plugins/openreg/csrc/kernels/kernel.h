@@ -14,6 +14,7 @@
 #include "kernels/fallback.h"
 #include "kernels/launch.h"
 #include "runtime/generator.h"
+#include "runtime/registrar.h"
 
 namespace openreg {
 
@@ -146,13 +147,14 @@ struct Kernel<Op, R(Args...)> {
   }
 };
 
-// Registers kernels for operators: implement<at::_ops::add_Tensor, ...>(library).
+// Registers kernels for operators: implement<at::_ops::add_Tensor, ...>().
 template <class... Ops>
-void implement(torch::Library& library) {
+void implement() {
+  Registrar registrar(c10::DispatchKey::PrivateUse1);
   const auto name = [](const char* base, const char* overload) {
     return *overload == '\0' ? std::string(base) : std::string(base) + "." + overload;
   };
-  (library.impl(name(Ops::name, Ops::overload_name).c_str(), TORCH_FN(Kernel<Ops>::call)), ...);
+  (registrar.impl(name(Ops::name, Ops::overload_name).c_str(), TORCH_FN(Kernel<Ops>::call)), ...);
 }
 
 }  // namespace openreg

@@ -147,7 +147,7 @@ namespace {
 
 namespace op = at::_ops;
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+[[maybe_unused]] const bool registered = [] {
   // Elementwise
   implement<op::abs, op::add_Tensor, op::add__Tensor, op::add_out, op::addcdiv, op::addcdiv_,
             op::addcmul, op::addcmul_, op::bitwise_and_Tensor, op::bitwise_not,
@@ -162,24 +162,23 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
             op::pow_Tensor_Tensor, op::reciprocal, op::relu, op::relu_, op::rsqrt, op::sigmoid,
             op::sigmoid_, op::sigmoid_backward, op::silu, op::sin, op::sqrt, op::sqrt_,
             op::sub_Tensor, op::sub__Tensor, op::sub_out, op::tanh, op::tanh_, op::tanh_backward,
-            op::threshold_backward, op::where_self>(library);
+            op::threshold_backward, op::where_self>();
 
   // Reductions and scans
   implement<op::all, op::amax, op::amin, op::any, op::argmax, op::argmin, op::cumsum, op::max,
             op::max_dim, op::mean, op::mean_dim, op::min, op::min_dim, op::sort_stable,
-            op::std_correction, op::sum, op::sum_dim_IntList, op::topk, op::var_correction>(
-      library);
+            op::std_correction, op::sum, op::sum_dim_IntList, op::topk, op::var_correction>();
 
   // Matrix products
   implement<op::addmm, op::addmm_, op::addmm_out, op::addmv, op::baddbmm, op::bmm, op::dot, op::mm,
-            op::mm_out, op::mv>(library);
+            op::mm_out, op::mv>();
 
   // Indexing, joining, copying
   implement<op::_index_put_impl_, op::_local_scalar_dense, op::_stack, op::arange_start_out,
             op::cat, op::clone, op::embedding, op::embedding_dense_backward, op::fill__Scalar,
             op::fill__Tensor, op::gather, op::index_Tensor, op::index_add, op::index_add_,
             op::index_select, op::nonzero, op::scatter_add, op::scatter_add_, op::scatter_src,
-            op::scatter_value, op::stack, op::tril, op::triu, op::zero_>(library);
+            op::scatter_value, op::stack, op::tril, op::triu, op::zero_>();
 
   // Normalisation and losses
   implement<op::_log_softmax, op::_log_softmax_backward_data, op::_softmax,
@@ -188,13 +187,13 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
             op::native_batch_norm_backward, op::native_group_norm, op::native_group_norm_backward,
             op::native_layer_norm, op::native_layer_norm_backward, op::nll_loss2d_backward,
             op::nll_loss2d_forward, op::nll_loss_backward, op::nll_loss_forward, op::smooth_l1_loss,
-            op::smooth_l1_loss_backward>(library);
+            op::smooth_l1_loss_backward>();
 
   // Convolution and pooling
   implement<op::_adaptive_avg_pool2d, op::_adaptive_avg_pool2d_backward, op::avg_pool2d,
             op::avg_pool2d_backward, op::convolution, op::convolution_backward,
             op::max_pool2d_with_indices, op::max_pool2d_with_indices_backward,
-            op::upsample_nearest2d, op::upsample_nearest2d_backward>(library);
+            op::upsample_nearest2d, op::upsample_nearest2d_backward>();
 
   // Optimizers
   implement<op::_foreach_add_List, op::_foreach_add_Scalar, op::_foreach_add__List,
@@ -205,8 +204,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
             op::_foreach_mul__Scalar, op::_foreach_mul__Tensor, op::_foreach_neg,
             op::_foreach_norm_Scalar, op::_foreach_sqrt, op::_foreach_sub__Scalar,
             op::_foreach_zero_, op::_fused_adam_, op::_fused_adam__tensor_lr, op::_fused_adamw_,
-            op::_fused_adamw__tensor_lr, op::_fused_sgd_>(library);
-}
+            op::_fused_adamw__tensor_lr, op::_fused_sgd_>();
+  return true;
+}();
 
 }  // namespace
 }  // namespace openreg

@@ -93,7 +93,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
             op::normal_, op::normal_Tensor_Tensor, op::normal_Tensor_Tensor_out,
             op::normal_Tensor_float, op::normal_Tensor_float_out, op::normal_float_Tensor,
             op::normal_float_Tensor_out, op::poisson, op::random_, op::random__from, op::random__to,
-            op::rrelu_with_noise, op::rrelu_with_noise_, op::uniform_>(library);
+            op::rrelu_with_noise, op::rrelu_with_noise_, op::uniform_>();
   library.impl("rrelu_with_noise.out", TORCH_FN(rrelu_with_noise_out));
   library.impl("randperm.generator_out", TORCH_FN(randperm_out));
 

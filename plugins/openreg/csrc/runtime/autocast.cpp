@@ -5,6 +5,8 @@
 // Every other operator runs on what it is given; the host lets them fall through.
 #include <ATen/autocast_mode.h>
 
+#include "runtime/registrar.h"
+
 namespace openreg {
 namespace {
 
@@ -24,8 +26,9 @@ Tensor refuse_binary_cross_entropy(const Tensor&, const Tensor&, const std::opti
               "give it float32.");
 }
 
-TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
+void register_casts() {
   // PyTorch's macros call the library `m`.
+  Registrar m(c10::DispatchKey::AutocastPrivateUse1);
 #define LOWER_PRECISION(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)
 #define FLOAT32(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32)
 #define FLOAT32_BY_DTYPE(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32_set_opt_dtype)
@@ -37,8 +40,10 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
   AT_FORALL_FP32_SET_OPT_DTYPE(FLOAT32_BY_DTYPE)
   AT_FORALL_DIFFERENT_REDISPATCH_SIGNATURE(FLOAT32_BY_OVERLOAD)
   AT_FORALL_PROMOTE(PROMOTE)
-  m.impl("binary_cross_entropy", TORCH_FN(refuse_binary_cross_entropy));
+  m.impl("aten::binary_cross_entropy", TORCH_FN(refuse_binary_cross_entropy));
 }
+
+[[maybe_unused]] const bool registered = (register_casts(), true);
 
 }  // namespace
 }  // namespace openreg
