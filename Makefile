@@ -11,8 +11,7 @@ endif
 # Compilers at a time; one takes up to 3 GB.
 export MAX_JOBS ?= $(shell nproc)
 # What runs here must not depend on how the caller has configured devices.
-unexport PYTHONPATH TORCH_DEVICE_BACKEND_AUTOLOAD DEVHOST_DEVICE DEVHOST_STRICT \
-	OPENREG_DEVICE_COUNT OPENREG_LAUNCH OPENREG_MEMORY OPENREG_VISIBLE_DEVICES
+.PHONY: help demo test stress conformance wheels lint docs bench clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -22,7 +21,7 @@ INSTALL := $(PIP) install -c constraints.txt
 # What is installed for what; the versions stand in constraints.txt.
 packages-build := torch setuptools pybind11 ninja
 packages-example := scikit-learn matplotlib tqdm
-packages-test := pytest jsonschema expecttest
+packages-test := pytest jsonschema expecttest pytest-xdist
 packages-lint := ruff mypy clang-format
 packages-docs := sphinx myst-parser furo sybil pytest
 
@@ -39,20 +38,32 @@ INSTALLED := $(VENV)/.wheel-devhost $(VENV)/.wheel-devhost-openreg
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # pip cannot change one environment twice at a time; ninja compiles in parallel
-.PHONY: help demo test stress wheels lint docs bench clean
+.PHONY: help demo test stress conformance wheels lint docs bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: $(INSTALLED) $(VENV)/.packages-example ## build, install, list the devices, train on one
 	$(BIN)/devhost list
 	$(BIN)/python examples/digits.py --device openreg
 
+# In several processes: one that crashes or hangs is one failure, and is replaced.
+PYTEST_OPTIONS := -c ../pyproject.toml --import-mode=importlib --numprocesses=auto --maxprocesses=4 \
+	-o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
+
 # From another folder, with test modules that stay off sys.path: the wheels are tested, not ./devhost.
 test: $(INSTALLED) $(VENV)/.packages-test $(VENV)/.packages-example ## run every test on the wheels
 	@echo '#include <gtest/gtest.h>' | $(CXX) -E -x c++ - >/dev/null 2>&1 || echo \
 		'GoogleTest is missing (Debian: libgtest-dev), so the C++ tests of the driver are left out.'
-	cd tests && ../$(BIN)/pytest -c ../pyproject.toml --import-mode=importlib . ../plugins/openreg/tests
+	cd tests && ../$(BIN)/pytest $(PYTEST_OPTIONS) . ../plugins/openreg/tests
+
+# Samples of each operator, dtype and form: all there are, which takes hours; SAMPLES=5 takes minutes.
+# glibc would keep the memory of large tensors, gigabytes in the end, unless the threshold is fixed.
+SAMPLES ?= 100000
+conformance: $(INSTALLED) $(VENV)/.packages-test ## compare all operators with the CPU, in every dtype and form
+	cd tests && OMP_NUM_THREADS=1 OPENREG_CONFORMANCE=$(SAMPLES) MALLOC_MMAP_THRESHOLD_=131072 \
+		../$(BIN)/pytest $(PYTEST_OPTIONS) \
+		--quiet --max-worker-restart=1000 ../plugins/openreg/tests/conformance
 
 # Ten million calls of the driver from C++, then threads of Python with tensors of up to 256 MiB.
 stress: $(INSTALLED) $(VENV)/.packages-test ## load the device with many threads for some minutes
@@ -73,8 +84,13 @@ docs: $(INSTALLED) $(VENV)/.packages-docs ## build the documentation and run its
 	cd docs && ../$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet . ../build/docs
 	cd docs && ../$(BIN)/pytest -c ../pyproject.toml --import-mode=importlib .
 
-bench: $(INSTALLED) ## compare the device's speed with the CPU's
-	$(BIN)/python benchmarks --device openreg
+# A process has room for one out-of-tree device: the stock fallback, compiled here, is measured in another.
+bench: $(INSTALLED) $(VENV)/.packages-build $(VENV)/.packages-test $(VENV)/.packages-example ## compare the device's speed with the CPU's, and write docs/benchmarks.md
+	mkdir -p build && rm -f build/stock_fallback.json
+	$(BIN)/python benchmarks --device openreg --json build/openreg.json
+	@# That some operators fail on it is part of the result.
+	-DEVHOST_DEVICE=none $(BIN)/python benchmarks --device stock_fallback --json build/stock_fallback.json
+	$(BIN)/python benchmarks/report.py build/openreg.json build/stock_fallback.json
 
 clean: ## remove the environment and everything built
 	rm -rf $(VENV) dist build *.egg-info plugins/*/build plugins/*/*.egg-info digits.png

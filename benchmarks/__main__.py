@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 
 import import_time
+import operators
+import stock_fallback
 import torch
 from cases import CASES
 from measure import Comparison, compare, geometric_mean
@@ -21,7 +23,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 START_UP = "start-up"
-GROUPS = [*dict.fromkeys(case.group for case in CASES), START_UP]
+GROUPS = [*dict.fromkeys(case.group for case in CASES), operators.GROUP, START_UP]
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -30,7 +32,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--device",
         default=torch.accelerator.current_accelerator(check_available=True) or "cpu",
-        help="device to compare with the CPU (default: %(default)s)",
+        help="device to compare with the CPU (default: %(default)s); "
+        f"{stock_fallback.NAME} is PyTorch's stock CPU fallback, compiled on demand",
     )
     parser.add_argument(
         "--group", action="append", choices=GROUPS, help="run this group only; may be repeated"
@@ -42,6 +45,8 @@ def parse_arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     if arguments.rounds < 1:
         parser.error(f"argument --rounds: must be at least 1, not {arguments.rounds}")
+    if arguments.device == stock_fallback.NAME:
+        stock_fallback.register()
     try:
         arguments.device = torch.device(arguments.device)
     except RuntimeError as error:
@@ -106,6 +111,8 @@ def main() -> int:
     device: torch.device = arguments.device
     torch.set_num_threads(1)  # as Timer does; also for what runs before the first measurement
     cases = [case for case in CASES if case.group in arguments.group]
+    if operators.GROUP in arguments.group:
+        cases += operators.operator_cases()
 
     console = Console()
     report: dict[str, object] = {

@@ -7,6 +7,7 @@ sides take turns, so that a change of clock speed or load meets both alike.
 from __future__ import annotations
 
 import math
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -66,7 +67,8 @@ def compare(case: Case, device: torch.device, rounds: int) -> Comparison:
             side.run()
     except Exception as error:
         first_line = str(error).partition("\n")[0]
-        return Comparison(case, error=f"{type(error).__name__}: {first_line}")
+        message = textwrap.shorten(first_line, 160, placeholder=" ...")
+        return Comparison(case, error=f"{type(error).__name__}: {message}")
     return Comparison(case, side.fastest, cpu.fastest)
 
 
