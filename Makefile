@@ -11,7 +11,8 @@ endif
 # Compilers at a time; one takes up to 3 GB.
 export MAX_JOBS ?= $(shell nproc)
 # What runs here must not depend on how the caller has configured devices.
-.PHONY: help demo test stress conformance wheels lint docs bench clean
+unexport PYTHONPATH TORCH_DEVICE_BACKEND_AUTOLOAD DEVHOST_DEVICE DEVHOST_STRICT DEVHOST_FALLBACK \
+	OPENREG_DEVICE_COUNT OPENREG_LAUNCH OPENREG_MEMORY OPENREG_VISIBLE_DEVICES OPENREG_CONFORMANCE
 
 VENV := .venv
 BIN := $(VENV)/bin
