@@ -1,5 +1,6 @@
 #include "kernels/fallback.h"
 
+#include <ATen/SparseCsrTensorUtils.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/library.h>
 
@@ -20,8 +21,19 @@ at::Tensor alias_tensor(AliasCall& call, at::Tensor& tensor, bool written) {
   return alias;
 }
 
-c10::IValue wrap_value(AliasCall& call, c10::IValue value) {
-  if (value.isTensor()) return call.wrap(std::move(value).toTensor());
+void check_layout(const c10::OperatorHandle& op, const at::Tensor& result) {
+  const bool known = !result.defined() || result.unsafeGetTensorImpl()->has_storage() ||
+                     result.is_sparse() || at::sparse_csr::is_sparse_compressed(result);
+  TORCH_CHECK_NOT_IMPLEMENTED(known, "The operator '", op.operator_name(),
+                              "' gives a tensor of layout ", result.layout(), ", which the ",
+                              c10::get_privateuse1_backend(), " device does not have.");
+}
+
+c10::IValue wrap_value(const c10::OperatorHandle& op, AliasCall& call, c10::IValue value) {
+  if (value.isTensor()) {
+    check_layout(op, value.toTensor());
+    return call.wrap(std::move(value).toTensor());
+  }
   if (value.isTensorList()) {
     c10::List<at::Tensor> results = std::move(value).toTensorList();
     for (size_t i = 0; i < results.size(); ++i) results.set(i, call.wrap(results.extract(i)));
@@ -108,7 +120,7 @@ void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   call.finish();
   const size_t results = op.schema().returns().size();
   for (size_t i = stack->size() - results; i < stack->size(); ++i) {
-    (*stack)[i] = wrap_value(call, std::move((*stack)[i]));
+    (*stack)[i] = wrap_value(op, call, std::move((*stack)[i]));
   }
   call.detach_kept_aliases();
 }
