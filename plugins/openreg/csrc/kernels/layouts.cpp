@@ -42,9 +42,16 @@ at::Tensor rebuild_coo(const at::Tensor& like, DispatchKey key, const at::Tensor
   return made;
 }
 
+// PyTorch says with every compressed tensor that they are new; an alias is no new one.
+struct Silence final : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
 at::Tensor rebuild_compressed(const at::Tensor& like, DispatchKey key, c10::Device device,
                               const at::Tensor& compressed, const at::Tensor& plain,
                               const at::Tensor& values) {
+  static Silence silence;
+  const c10::WarningUtils::WarningHandlerGuard quiet(&silence);
   auto made = at::detail::make_tensor<at::SparseCsrTensorImpl>(DispatchKeySet(key), device,
                                                                like.layout(), like.dtype());
   impl_of<at::SparseCsrTensorImpl>(made).set_member_tensors(compressed, plain, values,

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 
 import pytest
 import torch
 
 # Where several threads write to overlapping elements, the order decides.
 torch.set_num_threads(1)
-
-# Said once per process, which must not be during a comparison.
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    torch.eye(1).to_sparse_csr()
 
 
 def pytest_configure(config):
