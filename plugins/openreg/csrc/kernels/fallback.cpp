@@ -92,8 +92,24 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
   run_boxed(op, keys, stack);
 }
 
+namespace {
+
+// PyTorch leaves it to the kernel of an in-place foreach operator to tell autograd what it writes,
+// and here the kernel runs below autograd.
+void note_foreach_writes(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  const std::string& name = op.operator_name().name;
+  if (!name.starts_with("aten::_foreach_") || !name.ends_with('_')) return;
+  const c10::IValue& written = stack[stack.size() - op.schema().arguments().size()];
+  for (const at::Tensor& tensor : written.toTensorVector()) {
+    tensor.unsafeGetTensorImpl()->bump_version();
+  }
+}
+
+}  // namespace
+
 void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const bool dense = keys.highestPriorityTypeId() == c10::DispatchKey::PrivateUse1;
+  note_foreach_writes(op, *stack);
   if (C10_UNLIKELY(launches_async()) && dense && queue_kernel(op, stack)) return;
 
   const auto& arguments = op.schema().arguments();

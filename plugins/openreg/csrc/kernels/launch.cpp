@@ -67,7 +67,8 @@ bool has_true_shapes(const c10::OperatorHandle& op) {
 bool can_be_queued(const c10::OperatorHandle& op) {
   return returns_new_or_written_tensors(op.schema()) && !is_random(op.schema()) &&
          !op.hasTag(at::Tag::dynamic_output_shape) && !op.hasTag(at::Tag::data_dependent_output) &&
-         op.hasKernelForDispatchKey(c10::DispatchKey::Meta) && has_true_shapes(op);
+         (op.schema().returns().empty() || op.hasKernelForDispatchKey(c10::DispatchKey::Meta)) &&
+         has_true_shapes(op);
 }
 
 // A tensor's shape as it is now, over the same bytes: the caller may give the tensor another shape
@@ -123,11 +124,10 @@ class Shapes {
       device_ = device;
     } else {
       mixed_ |= tensor.dim() > 0;
+      return tensor;  // a number: PyTorch takes it beside tensors of any device
     }
     at::Tensor shape =
         at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(c10::kMeta));
-    if (tensor.unsafeGetTensorImpl()->is_wrapped_number())
-      shape.unsafeGetTensorImpl()->set_wrapped_number(true);
     tensors_.emplace_back(tensor, shape);
     return shape;
   }
@@ -136,11 +136,6 @@ class Shapes {
   c10::DeviceIndex device_ = -1;
   bool mixed_ = false;
 };
-
-void bump_versions(const IValue& tensors) {
-  for (const at::Tensor& tensor : tensors.toTensorVector())
-    tensor.unsafeGetTensorImpl()->bump_version();
-}
 
 void copy_result(AliasCall& call, const at::Tensor& given, const at::Tensor& computed) {
   if (!given.defined() || call.is_alias(computed))
@@ -194,7 +189,6 @@ bool launches_async() {
 bool queue_kernel(const c10::OperatorHandle& op, Stack* stack) {
   if (!can_be_queued(op)) return false;
   const auto& arguments = op.schema().arguments();
-  const bool foreach = op.operator_name().name.starts_with("aten::_foreach_");
   const auto first = stack->end() - static_cast<ptrdiff_t>(arguments.size());
 
   Shapes shapes;
@@ -202,7 +196,12 @@ bool queue_kernel(const c10::OperatorHandle& op, Stack* stack) {
   for (auto value = first; value != stack->end(); ++value) shape_stack.push_back(shapes.of(*value));
   if (!shapes.all_on_one_device()) return false;
   try {
-    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &shape_stack);
+    // An operator without results has no shapes to find out.
+    if (op.schema().returns().empty()) {
+      shape_stack.clear();
+    } else {
+      op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &shape_stack);
+    }
   } catch (const std::exception&) {
     return false;  // shapes that depend on values, or an error, which the CPU's kernel words better
   }
@@ -211,9 +210,6 @@ bool queue_kernel(const c10::OperatorHandle& op, Stack* stack) {
       std::make_unique<QueuedKernel>(QueuedKernel{op, {}, {}, current_stream(shapes.device())});
   for (auto value = first; value != stack->end(); ++value) {
     kernel->arguments.push_back(map_tensors(*value, snapshot));
-    // PyTorch leaves it to the kernel to tell autograd what a foreach operator has written.
-    if (foreach && arguments[kernel->arguments.size() - 1].alias_info() != nullptr)
-      bump_versions(*value);
   }
   stack->erase(first, stack->end());
   for (const IValue& result : shape_stack) {
