@@ -186,10 +186,7 @@ at::Tensor AliasCall::wrap_storage(at::Tensor result) {
     move_to(impl, argument->original->unsafe_storage());
     return result;
   }
-  // Several results may share one new storage; the first of them has turned it into the device's
-  // then.
-  const bool ours = only_here && (storage->device_type() == c10::DeviceType::PrivateUse1 ||
-                                  become_device_storage(*storage, device_));
+  const bool ours = only_here && become_device_storage(*storage, device_);
   if (C10_UNLIKELY(!ours)) return copy_to_device(result, device_);
   move_to(impl, impl.storage());
   return result;
@@ -201,9 +198,8 @@ at::Tensor AliasCall::wrap_part(const at::Tensor& part) {
   if (const Argument* argument = argument_with_storage(storage)) {
     return view_of(argument->original->unsafe_storage(), impl);
   }
-  const bool ours = storage->device_type() == c10::DeviceType::PrivateUse1 ||
-                    become_device_storage(*storage, device_);
-  return ours ? view_of(impl.unsafe_storage(), impl) : copy_to_device(part, device_);
+  return become_device_storage(*storage, device_) ? view_of(impl.unsafe_storage(), impl)
+                                                  : copy_to_device(part, device_);
 }
 
 void AliasCall::detach_kept_aliases() {

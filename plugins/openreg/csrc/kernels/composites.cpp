@@ -1,9 +1,9 @@
 #include "kernels/composites.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <torch/library.h>
 
 #include "kernels/fallback.h"
+#include "runtime/registrar.h"
 
 namespace openreg {
 namespace {
@@ -21,7 +21,8 @@ constexpr std::pair<DispatchKey, DispatchKey> kLayouts[] = {
 
 // Composite kernels that only know PyTorch's own devices: they ask for the type, or call a table of
 // kernels that has no entry for this one.
-constexpr const char* kOnlyForKnownDevices[] = {"conj_physical_", "mode.values"};
+constexpr std::pair<const char*, const char*> kOnlyForKnownDevices[] = {
+    {"aten::conj_physical_", ""}, {"aten::mode", "values"}};
 
 bool has_composite_kernel(const c10::OperatorHandle& op) {
   return op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
@@ -32,25 +33,24 @@ bool has_composite_kernel(const c10::OperatorHandle& op) {
 }  // namespace
 
 void prefer_cpu_kernels() {
-  static auto* library =
-      new torch::Library(torch::Library::IMPL, "aten", std::nullopt, __FILE__, __LINE__);
-  for (const char* name : kOnlyForKnownDevices) {
-    library->impl(name, torch::dispatch(DispatchKey::PrivateUse1,
-                                        torch::CppFunction::makeFromBoxedFunction<&fallback>()));
+  const auto fall_back = [](const c10::OperatorName& name, DispatchKey key) {
+    Registrar(key).impl(name, c10::KernelFunction::makeFromBoxedFunction<&fallback>());
+  };
+  for (const auto& [name, overload] : kOnlyForKnownDevices) {
+    fall_back({name, overload}, DispatchKey::PrivateUse1);
   }
   c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
-    if (!name.name.starts_with("aten::")) continue;
     const auto op = dispatcher.findOp(name);
-    if (!op.has_value() || !op->hasSchema() || !has_composite_kernel(*op)) continue;
+    if (!op.has_value() || !op->hasSchema()) continue;
+    const bool composite = name.name.starts_with("aten::") && has_composite_kernel(*op);
     for (const auto& [device_key, cpu_key] : kLayouts) {
-      if (!op->hasKernelForDispatchKey(cpu_key) || op->hasKernelForDispatchKey(device_key))
+      // What is not composite in the strided layout goes to the fallback by itself.
+      const bool asked_for = composite || device_key != DispatchKey::PrivateUse1;
+      if (!asked_for || !op->hasKernelForDispatchKey(cpu_key) ||
+          op->hasKernelForDispatchKey(device_key))
         continue;
-      const std::string full =
-          name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-      library->impl(
-          full.c_str(),
-          torch::dispatch(device_key, torch::CppFunction::makeFromBoxedFunction<&fallback>()));
+      fall_back(name, device_key);
     }
   }
 }

@@ -121,6 +121,7 @@ bool take_device_memory(c10::StorageImpl& kernel_storage, c10::StorageImpl& devi
 }
 
 bool become_device_storage(c10::StorageImpl& storage, c10::DeviceIndex device) {
+  if (storage.device_type() == c10::DeviceType::PrivateUse1) return true;
   if (Block* block = release_kernel_block(storage)) {
     storage.set_data_ptr_noswap(own_block(block));
   } else if (storage.data() == nullptr) {

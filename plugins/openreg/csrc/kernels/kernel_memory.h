@@ -27,7 +27,9 @@ c10::Storage kernel_storage(const c10::Storage& device_storage);
 // bytes are something else.
 bool take_device_memory(c10::StorageImpl& kernel_storage, c10::StorageImpl& device_storage);
 
-// Turns a CPU storage with device memory into a storage of the device, in place.
+// Turns a CPU storage with device memory into a storage of the device, in place. True also for one
+// that is the device's already: several results may share one new storage. False if the bytes are
+// the host's.
 bool become_device_storage(c10::StorageImpl& storage, c10::DeviceIndex device);
 
 }  // namespace openreg

@@ -16,7 +16,6 @@
 #include <torch/library.h>
 
 #include "kernels/copy.h"
-#include "kernels/fallback.h"
 #include "runtime/device.h"
 
 namespace openreg {
@@ -138,17 +137,6 @@ TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, library) {
   library.impl("copy_", TORCH_FN(at::native::copy_nested_));
   library.impl("_to_copy", TORCH_FN(at::native::_to_copy_nested));
 }
-
-// Everything else, the questions about shape and parts included, is the CPU's code on aliases.
-#define OPENREG_FALL_BACK(key)                                                \
-  TORCH_LIBRARY_IMPL(_, key, library) {                                       \
-    library.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>()); \
-  }
-OPENREG_FALL_BACK(PrivateUse1)
-OPENREG_FALL_BACK(SparsePrivateUse1)
-OPENREG_FALL_BACK(SparseCsrPrivateUse1)
-OPENREG_FALL_BACK(QuantizedPrivateUse1)
-OPENREG_FALL_BACK(NestedTensorPrivateUse1)
 
 }  // namespace
 }  // namespace openreg
