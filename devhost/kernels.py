@@ -34,7 +34,6 @@ class KernelRegistry:
 
     Attributes:
         native_modules: Names of the loaded native modules, in order.
-        operators: Names of the operators registered from Python, per dispatch key, in order.
         fallback_control: What fallback() was given or made; None if it was not called.
     """
 
@@ -42,10 +41,17 @@ class KernelRegistry:
         self._device_type = device_type
         self.fallback_control: FallbackControl | None = None
         self.native_modules: list[str] = []
-        self.operators: dict[str, list[str]] = {}
-        self._functions: dict[tuple[str, str], Callable[..., Any]] = {}
+        self._functions: dict[tuple[str, str], Callable[..., Any]] = {}  # by operator and key
         # A torch.library.Library takes its registrations back when it is garbage collected.
         self._libraries: dict[str, torch.library.Library] = {}
+
+    @property
+    def operators(self) -> dict[str, list[str]]:
+        """Names of the operators registered from Python, per dispatch key, in order."""
+        names: dict[str, list[str]] = {}
+        for operator, key in self._functions:
+            names.setdefault(key, []).append(operator)
+        return names
 
     def load(self, module_name: str) -> ModuleType:
         """Import a native extension module, whose static initialisers register kernels.
@@ -115,8 +121,7 @@ class KernelRegistry:
             raise KernelRegistrationError(
                 f"there is no operator {operator}{nearest_operators(operator, 1)}"
             )
-        registered = self.operators.setdefault(dispatch_key, [])
-        if operator in registered:
+        if (operator, dispatch_key) in self._functions:
             raise KernelRegistrationError(
                 f"{operator} has two kernels for {dispatch_key}: "
                 f"{_owner(self._functions[operator, dispatch_key])} and {_owner(fn)}. Leave one out"
@@ -127,7 +132,6 @@ class KernelRegistry:
             # A Python kernel may take the place of a compiled one: that is what overriding is for.
             warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
             self._library(namespace).impl(name, fn, dispatch_key)
-        registered.append(operator)
         self._functions[operator, dispatch_key] = fn
 
     def fallback(self, control: FallbackControl | None = None) -> None:
@@ -173,7 +177,6 @@ class KernelRegistry:
         """Take back every Python kernel and operator registered here."""
         while self._libraries:
             torch_compat.unload(self._libraries.popitem()[1])
-        self.operators.clear()
         self._functions.clear()
 
     def _library(self, namespace: str) -> torch.library.Library:

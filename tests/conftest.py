@@ -103,10 +103,10 @@ class Site:
         # -S: the real site-packages, with the device plugins in it, stays out.
         return [sys.executable, "-S", *arguments]
 
-    def python(self, code, *options, **variables):
-        """Run ``code`` in a fresh interpreter."""
+    def run(self, variables, *arguments):
+        """Run an interpreter with these arguments to its end."""
         return subprocess.run(
-            self.command(*options, "-c", textwrap.dedent(code)),
+            self.command(*arguments),
             env=self.environ(variables),
             cwd=self.cwd(),
             capture_output=True,
@@ -115,17 +115,13 @@ class Site:
             check=False,
         )
 
+    def python(self, code, *options, **variables):
+        """Run ``code`` in a fresh interpreter."""
+        return self.run(variables, *options, "-c", textwrap.dedent(code))
+
     def devhost(self, *arguments, **variables):
         """Run the command `devhost`."""
-        return subprocess.run(
-            self.command("-m", "devhost", *arguments),
-            env=self.environ(variables),
-            cwd=self.cwd(),
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT,
-            check=False,
-        )
+        return self.run(variables, "-m", "devhost", *arguments)
 
     def interpreter(self, *options, **variables):
         """Start an interpreter that runs one piece of code after the other."""
