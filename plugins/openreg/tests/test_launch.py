@@ -108,3 +108,31 @@ except RuntimeError as error:
     print("modified by an inplace operation" in str(error))
 """
     assert run(fresh, code) == ["True"]
+
+
+BACKWARD_THREADS = """
+import threading, torch
+def backward(device):
+    threads = set()
+    x = torch.ones(2, device=device, requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda gradient: threads.add(threading.get_ident()))
+    y.sum().backward()
+    assert x.grad.cpu().tolist() == [2, 2]
+    return threads == {threading.get_ident()}
+print(backward("openreg:0"), backward("openreg:1"))
+def work():
+    print(backward("openreg:1"))
+    with torch.autograd.set_multithreading_enabled(True):
+        print(backward("openreg:0"))
+thread = threading.Thread(target=work); thread.start(); thread.join()
+"""
+
+
+def test_inline_backward_stays_on_the_thread_that_calls_it(fresh):
+    # Unless the program wants the device's own thread, which each Python thread may decide.
+    assert run(fresh, BACKWARD_THREADS, "inline") == ["True True", "True", "False"]
+
+
+def test_queued_backward_runs_on_the_devices_thread(fresh):
+    assert run(fresh, BACKWARD_THREADS, "async") == ["False False", "False", "False"]

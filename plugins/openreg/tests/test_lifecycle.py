@@ -28,6 +28,53 @@ print(_C.is_initialized())
     assert printed(fresh(code)) == ["False", "False", "1", "False"]
 
 
+# What needs an operator that is registered no earlier than the device is used: layouts, autocast,
+# operators that PyTorch would compose.
+FIRST_OPERATORS = {
+    "sparse": "torch.sparse_coo_tensor([[1]], [5.0], (3,), device='openreg').to_dense()",
+    "sparse_empty": "torch.empty(3, layout=torch.sparse_coo, device='openreg').to_dense() "
+    "+ torch.tensor([0, 5.0, 0]).openreg()",
+    "csr": "torch.sparse_csr_tensor([0, 1], [1], [5.0], (1, 3), device='openreg').to_dense()[0]",
+    "nested": "torch.nested.nested_tensor([[0.0, 5, 0]], device='openreg')[0]",
+    "quantized": "torch.quantize_per_tensor(torch.tensor([0, 5.0, 0]).openreg(), 1, 0, "
+    "torch.qint8).dequantize()",
+    "unpickled": "torch.load(io.BytesIO(SAVED), map_location='openreg').to_dense()",
+    "composed": "torch.special.xlogy(torch.tensor([0, 5.0, 0], device='openreg'), math.e).round()",
+    "autocast": "with torch.autocast('openreg'):\n    r = torch.ones(3, 1, device='openreg') @ "
+    "torch.ones(1, 1, device='openreg')\n"
+    "r = r.float()[:, 0] * torch.tensor([0, 5.0, 0]).openreg() "
+    "if r.dtype == torch.float16 else None",
+}
+
+
+@pytest.mark.parametrize("first", FIRST_OPERATORS)
+def test_whatever_operator_is_first(fresh, first):
+    code = FIRST_OPERATORS[first]
+    code = code if "\n" in code else f"r = {code}"
+    process = fresh(f"""
+import io, math, torch, warnings
+warnings.simplefilter("ignore")  # sparse CSR and nested tensors are announced as beta by PyTorch
+buffer = io.BytesIO(); torch.save(torch.tensor([0, 5.0, 0]).to_sparse(), buffer)
+SAVED = buffer.getvalue()
+{code}
+print(*r.cpu().tolist(), r.device)
+""")
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.split() == ["0.0", "5.0", "0.0", "openreg:0"]
+
+
+def test_an_override_made_before_the_first_use_stays(fresh):
+    code = """
+import torch
+library = torch.library.Library("aten", "IMPL")
+library.impl("special_xlogy", lambda x, y: torch.full_like(x, 7), "PrivateUse1")
+library.impl("xlogy.Tensor", lambda x, y: torch.full_like(x, 8), "PrivateUse1")
+x = torch.ones(1, device="openreg")
+print(torch.special.xlogy(x, x).item(), torch.xlogy(x, x).item())
+"""
+    assert printed(fresh(code)) == ["7.0", "8.0"]
+
+
 @pytest.mark.parametrize(
     "first_use",
     [
@@ -50,11 +97,13 @@ print(_C.is_initialized())
         "torch.nn.Linear(2, 2).openreg()",
         "torch.openreg._sleep(0)",
         "torch.random.fork_rng([0], device_type='openreg').__enter__()",
+        # PyTorch makes these tensors in C++, and says that the API is in prototype stage.
+        "warnings.simplefilter('ignore'); torch.nested.nested_tensor([[0.0]], device='openreg')",
     ],
 )
 def test_whatever_uses_it_first_initialises_it(fresh, first_use):
     code = f"""
-import io, torch, subprocess, sys
+import io, torch, subprocess, sys, warnings
 buffer = io.BytesIO(); torch.save(torch.ones(2), buffer); SAVED = buffer.getvalue()
 if "SAVED_THERE" in {first_use!r}:
     there = "import torch; torch.save(torch.ones(2, device='openreg:1'), sys.stdout.buffer)"

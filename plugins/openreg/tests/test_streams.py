@@ -221,11 +221,14 @@ def test_backward_waits_for_the_callers_stream_and_the_caller_for_backward(strea
     assert weight.grad.cpu().eq(3).all()  # no synchronization by hand
 
 
-def test_backward_in_several_threads_at_once():
+@pytest.mark.parametrize("device_threads", [False, True])
+def test_backward_in_several_threads_at_once(device_threads):
     results = {}
 
     def train(index):
         device = f"openreg:{index % 2}"
+        torch.ones(1, device=device)  # decides where backward runs, unless asked otherwise
+        torch.autograd.set_multithreading_enabled(device_threads)
         with torch.openreg.Stream(device=device):
             weight = torch.full((64, 64), 0.5, device=device, requires_grad=True)
             for _ in range(20):

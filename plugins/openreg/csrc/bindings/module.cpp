@@ -4,11 +4,14 @@
 #include <torch/csrc/Generator.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <mutex>
+
 #include "bindings/device_properties.h"
 #include "kernels/composites.h"
 #include "kernels/fallback_policy.h"
 #include "kernels/kernel_memory.h"
 #include "runtime/allocator.h"
+#include "runtime/autocast.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
 #include "runtime/generator.h"
@@ -28,12 +31,25 @@ oregDeviceProp properties_of(c10::DeviceIndex index) {
   return properties;
 }
 
-// Reserves the device's memory, so that what is wrong with it is said at the first use and not
-// somewhere inside it.
+// What only a process that uses the device needs: registering hundreds of operators takes
+// milliseconds that `import torch` does not spend on it. No tensor of the device exists before, so
+// no thread is inside an operator with the device's keys.
+void register_for_first_use() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    prefer_cpu_kernels();
+    register_casts();
+  });
+}
+
+// Called by torch.openreg before the first use of the device. Reserves the device's memory, so that
+// what is wrong with it is said at the first use and not somewhere inside it.
 void init() {
+  register_for_first_use();
   size_t free = 0;
   size_t total = 0;
   OREG_CHECK(oregMemGetInfo(&free, &total));
+  initialized.store(true, std::memory_order_release);
 }
 
 py::object generator_of(c10::DeviceIndex index) {
@@ -57,7 +73,6 @@ void sleep(int64_t microseconds) {
 PYBIND11_MODULE(_C, module) {
   register_hooks();
   install_kernel_memory();
-  prefer_cpu_kernels();
   register_profiler();
 
   define_device_properties(module);

@@ -17,7 +17,7 @@
 #include <ATen/core/ivalue.h>
 #include <c10/util/SmallVector.h>
 
-#include <deque>
+#include <forward_list>
 #include <optional>
 
 #include "openreg.h"
@@ -62,7 +62,7 @@ class AliasCall {
       const c10::List<std::optional<at::Tensor>>& indices);
 
   // Lists give their elements as copies; the call holds on to them.
-  at::Tensor& keep(at::Tensor tensor) { return kept_.emplace_back(std::move(tensor)); }
+  at::Tensor& keep(at::Tensor tensor) { return kept_.emplace_front(std::move(tensor)); }
 
   // For an operator without tensor arguments: where its result goes.
   void set_device(c10::DeviceIndex device) { device_ = device; }
@@ -99,7 +99,7 @@ class AliasCall {
   at::Tensor add(const at::Tensor& tensor, at::Tensor* reference);
 
   c10::SmallVector<Argument, 4> arguments_;
-  std::deque<at::Tensor> kept_;
+  std::forward_list<at::Tensor> kept_;  // empty, it allocates nothing
   c10::DeviceIndex device_ = -1;
   c10::DeviceIndex other_device_ = -1;  // a second device among the arguments: an error
   c10::TensorImpl* host_tensor_ =

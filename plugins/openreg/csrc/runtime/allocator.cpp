@@ -14,6 +14,7 @@ namespace {
 class CachingAllocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
+    ensure_initialized();
     const c10::DeviceIndex device = current_device();
     if (bytes == 0) return {nullptr, device_at(device)};
     return own_block(allocate_block(bytes, device));

@@ -3,6 +3,8 @@
 // the casts, with the weight cache, are PyTorch's own.
 //
 // Every other operator runs on what it is given; the host lets them fall through.
+#include "runtime/autocast.h"
+
 #include <ATen/autocast_mode.h>
 
 #include "runtime/registrar.h"
@@ -26,6 +28,8 @@ Tensor refuse_binary_cross_entropy(const Tensor&, const Tensor&, const std::opti
               "give it float32.");
 }
 
+}  // namespace
+
 void register_casts() {
   // PyTorch's macros call the library `m`.
   Registrar m(c10::DispatchKey::AutocastPrivateUse1);
@@ -43,7 +47,4 @@ void register_casts() {
   m.impl("aten::binary_cross_entropy", TORCH_FN(refuse_binary_cross_entropy));
 }
 
-[[maybe_unused]] const bool registered = (register_casts(), true);
-
-}  // namespace
 }  // namespace openreg

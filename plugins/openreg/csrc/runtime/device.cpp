@@ -34,7 +34,7 @@ DeviceScope::~DeviceScope() {
   if (index_ >= 0 && index_ != previous_) oregSetDevice(previous_);
 }
 
-void ensure_initialized() { torch::utils::device_lazy_init(c10::DeviceType::PrivateUse1); }
+void initialize() { torch::utils::device_lazy_init(c10::DeviceType::PrivateUse1); }
 
 void synchronize_device(c10::DeviceIndex index) {
   const DeviceScope scope(index);

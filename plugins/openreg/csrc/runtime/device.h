@@ -3,6 +3,8 @@
 
 #include <c10/core/Device.h>
 
+#include <atomic>
+
 namespace openreg {
 
 // Number of devices. Starts nothing and never throws: a driver that cannot answer has no devices.
@@ -29,8 +31,14 @@ class DeviceScope {
   c10::DeviceIndex previous_;
 };
 
-// Initialises the device as its first use from Python does, if nothing has used it yet.
-void ensure_initialized();
+// Initialises the device as its first use from Python does, if nothing has used it yet: a use from
+// C++ may be the first. Takes Python's lock then, so that no other may be held that a thread of
+// Python could be waiting for.
+inline std::atomic<bool> initialized = false;  // set by torch.openreg's initialisation
+void initialize();
+inline void ensure_initialized() {
+  if (C10_UNLIKELY(!initialized.load(std::memory_order_acquire))) initialize();
+}
 
 // Waits for all streams of the device; the current device stays as it is.
 void synchronize_device(c10::DeviceIndex index);

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "runtime/backward.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
 
@@ -84,8 +85,15 @@ c10::Stream current_stream(c10::DeviceIndex device) {
 }
 
 c10::Stream exchange_stream(const c10::Stream& stream) {
+  // Autograd exchanges streams for every node of a graph, mostly for the same one.
+  const auto device = static_cast<size_t>(stream.device_index());
+  if (device < current_streams.size() && current_streams[device].handle != nullptr &&
+      current_streams[device].id == stream.id() &&
+      stream.device_type() == c10::DeviceType::PrivateUse1) {
+    return stream;
+  }
   const oregStream_t handle = driver_stream(stream);
-  CurrentStream& current = current_streams[stream.device_index()];
+  CurrentStream& current = current_streams[device];
   const c10::Stream previous = stream_with_id(stream.device_index(), current.id);
   current = {stream.id(), handle};
   return previous;
@@ -93,8 +101,11 @@ c10::Stream exchange_stream(const c10::Stream& stream) {
 
 oregStream_t current_driver_stream(c10::DeviceIndex device) {
   CurrentStream& current = current_streams[device];
-  if (C10_UNLIKELY(current.handle == nullptr))
+  if (C10_UNLIKELY(current.handle == nullptr)) {  // this thread's first work on the device
+    ensure_initialized();
     current.handle = driver_stream(default_stream(device));
+    keep_backward_on_this_thread();
+  }
   return current.handle;
 }
 
