@@ -73,3 +73,21 @@ def test_refuses_bad_options(arguments, message):
     done = run(*arguments)
     assert done.returncode == 2
     assert message in done.stderr
+
+
+def test_report_shows_every_ratio_of_both_devices(tmp_path):
+    for name in ("openreg", "stock_fallback"):
+        cases = {"add": {"ratio": 1.25}, "mul": {"ratio": 5.0}, "sub": {"error": "no"}}
+        report = {"torch": "2.13.0", "small operators": {"cases": cases}}
+        if name == "stock_fallback":
+            cases["add"] = {"ratio": 2.5}
+        (tmp_path / f"{name}.json").write_text(json.dumps(report))
+    command = [sys.executable, str(BENCHMARKS / "report.py"), "--docs", str(tmp_path)]
+    files = [str(tmp_path / f"{name}.json") for name in ("openreg", "stock_fallback")]
+    subprocess.run([*command, *files], check=True, timeout=120)
+    page = (tmp_path / "benchmarks.md").read_text()
+    assert "| small operators | 2.50 | 5.00 | 1 | 3.54 | 5.00 | 1 |" in page
+    assert "| add | 1.25 | 2.50 |" in page
+    assert "| sub | failed | failed |" in page
+    assert os.uname().nodename not in page
+    assert "<svg" in (tmp_path / "_static" / "benchmarks.svg").read_text()
