@@ -20,6 +20,7 @@ out (see ``devhost.blocking``) is no longer there when the rules are asked.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 from devhost import saved_choice
@@ -160,16 +161,14 @@ def named(
 
 
 def _ranked(installed: Sequence[InstalledPlugin]) -> Selection:
-    order: dict[tuple[bool, int], list[InstalledPlugin]] = {}
-    for plugin in sorted(installed, key=_rank):
-        order.setdefault(_rank(plugin), []).append(plugin)
     ranking: list[InstalledPlugin] = []
-    equals: list[InstalledPlugin] = []
-    for equals in order.values():
+    tie = ""
+    for _, group in itertools.groupby(sorted(installed, key=_rank), key=_rank):
+        equals = list(group)
         if len(equals) > 1:
+            tie = f"{_listed(equals)} are equal, {_described(equals[0])} each"
             break
         ranking += equals
-    tie = f"{_listed(equals)} are equal, {_described(equals[0])} each"
     if not ranking:
         return Selection(
             (),
@@ -178,7 +177,7 @@ def _ranked(installed: Sequence[InstalledPlugin]) -> Selection:
             "silences this",
         )
     names = ", ".join(f"{plugin.name} ({_described(plugin)})" for plugin in ranking)
-    end = f". The ranking ends there: {tie}" if len(equals) > 1 else ""
+    end = f". The ranking ends there: {tie}" if tie else ""
     return Selection(
         tuple(ranking),
         f"nobody chose, so the first available by kind and priority is taken: {names}{end}",
