@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import ModuleType
 
+    from devhost.blocking import Blocked
     from devhost.discovery import InstalledPlugin
     from devhost.types import ProbeResult
 
@@ -140,17 +141,10 @@ class _Attempt:
 
     def _select(self) -> Selection:
         installed = [record.plugin for record in self.journal.plugins]
-        extensions = [record.plugin for record in self.journal.extensions]
-        blocked = block(installed, extensions, os.environ)
-        for record in (*self.journal.plugins, *self.journal.extensions):
-            if record.plugin in blocked.plugins:
-                record.end(State.DISABLED, blocked.reason)
-        if blocked.problem:
-            self._report(ConfigurationError(blocked.problem))
-
+        blocked = self._block(installed)
         candidates = [record.plugin for record in self.journal.undecided()]
         ask_site = None
-        if candidates and extensions:
+        if candidates and self.journal.extensions:
             self._register_extensions()
 
             def ask_site() -> object:
@@ -164,6 +158,16 @@ class _Attempt:
                     ) from error
 
         return select(installed, os.environ, ask_site, blocked)
+
+    def _block(self, installed: list[InstalledPlugin]) -> Blocked:
+        extensions = [record.plugin for record in self.journal.extensions]
+        blocked = block(installed, extensions, os.environ)
+        for record in (*self.journal.plugins, *self.journal.extensions):
+            if record.plugin in blocked.plugins:
+                record.end(State.DISABLED, blocked.reason)
+        if blocked.problem:
+            self._report(ConfigurationError(blocked.problem))
+        return blocked
 
     def _register_extensions(self) -> None:
         for record in self.journal.extensions:

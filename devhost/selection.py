@@ -81,7 +81,7 @@ def select(
 
     saved = saved_choice.read()
     if saved is not None:
-        source = f"`devhost use` saved '{saved}' in {choice_file()}"
+        source = f"the choice '{saved}' saved by `devhost use` in {choice_file()}"
         try:
             return named(saved, source, installed, blocked)
         except SelectionError as error:

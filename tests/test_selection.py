@@ -125,7 +125,7 @@ def test_the_saved_choice(choice_file):
     choice_file.write_text("openreg\n")
     selection = chosen([NPU, OPENREG])
     assert selection.plugins == (OPENREG,)
-    assert selection.reason == f"`devhost use` saved 'openreg' in {choice_file}"
+    assert selection.reason == f"the choice 'openreg' saved by `devhost use` in {choice_file}"
     # It comes before the site, which is asked only where nobody has chosen.
     assert chosen([NPU, OPENREG], "", lambda: "npu").plugins == (OPENREG,)
 
@@ -165,8 +165,8 @@ def test_the_saved_choice_is_not_installed(choice_file, installed, reason):
     with pytest.raises(SelectionError) as caught:
         chosen(installed)
     assert str(caught.value) == (
-        f"`devhost use` saved 'openrg' in {choice_file}: {reason} with `devhost use NAME`, or "
-        "remove the choice with `devhost use --clear`"
+        f"the choice 'openrg' saved by `devhost use` in {choice_file}: {reason} with "
+        "`devhost use NAME`, or remove the choice with `devhost use --clear`"
     )
 
 

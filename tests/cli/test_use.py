@@ -53,7 +53,7 @@ def test_save_show_and_clear(two):
     result = two.python("import torch, devhost; print(torch.zpu.device_count(), devhost.status())")
     assert result.stderr == ""
     assert result.stdout.startswith("1 device: zpu\n")
-    assert f"choice: `devhost use` saved 'zpu' in {file}\n" in result.stdout
+    assert f"choice: the choice 'zpu' saved by `devhost use` in {file}\n" in result.stdout
     assert text(two, "--clear") == (0, f"removed {file}\n")
     assert not file.exists()
     assert text(two, "--clear") == (0, f"nothing is saved in {file}\n")
