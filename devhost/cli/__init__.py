@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Its arguments; None for those of the process.
 
     Returns:
-        The exit status: 0, or 1 if the output could not be written.
+        The exit status: 0, or 1 if the output could not be written or `devhost use` failed.
 
     Raises:
         SystemExit: With status 2 for arguments that make no sense, 0 after --help or --version.
@@ -36,6 +36,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
+    try:
+        status = _use(options) if options.command == "use" else _list(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output has seen enough, as in `devhost list | head -1`. What Python
+        # still holds must go somewhere at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
+
+
+def _list(options: argparse.Namespace) -> int:
     from devhost.cli import listing
 
     def prepare() -> None:
@@ -43,21 +55,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not options.json:
             import devhost.cli.table  # noqa: F401
 
-    try:
-        report = listing.make_report(timeout=options.timeout, while_waiting=prepare)
-        if options.json:
-            listing.print_json(report)
-        else:
-            from devhost.cli import table
+    report = listing.make_report(timeout=options.timeout, while_waiting=prepare)
+    if options.json:
+        listing.print_json(report)
+    else:
+        from devhost.cli import table
 
-            table.print_report(report)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read the output has seen enough, as in `devhost list | head -1`. What Python
-        # still holds must go somewhere at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        table.print_report(report)
     return 0
+
+
+def _use(options: argparse.Namespace) -> int:
+    from devhost.cli import use
+
+    return use.run(options.choice, clear=options.clear, as_json=options.json)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -81,6 +92,23 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="give up on a plugin after this time (default: %(default)g)",
     )
+    use = commands.add_parser(
+        "use",
+        help="save which device plugin this environment uses",
+        description="Save which device plugin `import torch` activates in this environment, for "
+        "every user of it; without NAME, show what is saved, and where. DEVHOST_DEVICE overrides "
+        "it.",
+    )
+    wanted = use.add_mutually_exclusive_group()
+    wanted.add_argument(
+        "choice",
+        nargs="?",
+        metavar="NAME",
+        help="name of a device or of its distribution; several with commas between them, in order "
+        "of preference; or none",
+    )
+    wanted.add_argument("--clear", action="store_true", help="remove what is saved")
+    use.add_argument("--json", action="store_true", help="print JSON instead of text")
     return parser
 
 

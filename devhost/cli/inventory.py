@@ -7,11 +7,10 @@ from typing import NamedTuple
 import importlib_metadata
 
 from devhost.discovery import (
-    DEVICE_GROUP,
-    EXTENSION_GROUP,
     InstalledPlugin,
+    device_plugins,
     distribution_name,
-    sort_key,
+    extension_plugins,
 )
 from devhost.errors import exception_text
 
@@ -55,8 +54,8 @@ def take_inventory() -> Inventory:
         first_copy.setdefault(key, location)
         try:
             entry_points = dist.entry_points
-            found = [InstalledPlugin(e) for e in entry_points.select(group=DEVICE_GROUP)]
-            others = [InstalledPlugin(e) for e in entry_points.select(group=EXTENSION_GROUP)]
+            found = device_plugins(entry_points)
+            others = extension_plugins(entry_points)
         except Exception as error:
             unreadable.append(Unreadable(distribution_name(dist), location, exception_text(error)))
             continue
@@ -66,8 +65,8 @@ def take_inventory() -> Inventory:
         else:
             shadowed += [Shadowed(plugin, hidden_by) for plugin in found]
     return Inventory(
-        devices=tuple(sorted(devices, key=sort_key)),
-        extensions=tuple(sorted(extensions, key=sort_key)),
-        shadowed=tuple(sorted(shadowed, key=lambda copy: sort_key(copy.plugin))),
+        devices=tuple(sorted(devices)),
+        extensions=tuple(sorted(extensions)),
+        shadowed=tuple(sorted(shadowed, key=lambda copy: copy.plugin)),
         unreadable=tuple(sorted(unreadable)),
     )
