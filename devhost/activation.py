@@ -301,7 +301,7 @@ class _Attempt:
 
     def _register_unavailable(self, prepared: _Prepared) -> None:
         """Give the slot to a device without hardware, so that its first use can say so."""
-        from devhost.device_module.build import build_unavailable  # imports torch at its top
+        from devhost.device_module.unavailable import build_unavailable  # imports torch at its top
 
         record = prepared.record
         _require_free_slot(record.plugin)
