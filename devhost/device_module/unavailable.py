@@ -1,4 +1,4 @@
-"""The module ``torch.<name>`` of a device whose plugin is installed and whose hardware is not there.
+"""The module ``torch.<name>`` of a device whose plugin is installed but whose hardware is missing.
 
 Its name parses, it has no devices, seeding does nothing, because ``torch.manual_seed`` seeds every
 device there is, and everything else says why the device is not there. Nothing of the plugin's own
@@ -57,7 +57,7 @@ class _UnavailableRuntime:
                 ),
                 self._refuse,
             ),
-            "is_bf16_supported": lambda including_emulation=True: False,
+            "is_bf16_supported": self._supports_nothing,
             "Stream": self._refusing(torch.Stream),
             "Event": self._refusing(torch.Event),
             "_utils": SimpleNamespace(_get_device_index=self._refuse_to_load),
@@ -74,6 +74,9 @@ class _UnavailableRuntime:
 
     init = current_device = set_device = exchange_device = synchronize = _refuse
     get_device_properties = set_memory_fraction = _refuse
+
+    def _supports_nothing(self, including_emulation: bool = True) -> bool:
+        return False
 
     def _refusing(self, cls: type) -> type:
         # A class all the same, for isinstance() and annotations.

@@ -44,7 +44,7 @@ def test_every_use_explains_and_no_native_kernels_are_loaded(fresh, variable, va
             "DeviceUnavailableError device 'openreg' cannot be used: its plugin 'openreg' "
             "(devhost-openreg 0.1.0, module devhost_openreg.plugin in "
         )
-        assert f"is installed, but the device is not available: " in line
+        assert "is installed, but the device is not available: " in line
         assert reason in line
     assert lines[6] == str(sorted(loaded))
     assert lines[7] == str([f"devhost_openreg.{name}" for name in loaded if name == "_driver"])
