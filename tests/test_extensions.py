@@ -347,3 +347,48 @@ def test_strict_raises_what_an_extension_does(site):
     assert result.returncode == 1
     assert "PluginError: extension 'choice'" in result.stderr
     assert "ZeroDivisionError: division by zero" in result.stderr
+
+
+def test_list_shows_what_a_wrapper_makes_of_the_plugin(site):
+    site.add_package("minimal")
+    add_extension(
+        site,
+        """
+        import dataclasses
+        from devhost import hookimpl
+
+        @hookimpl(wrapper=True)
+        def devhost_probe():
+            result = yield
+            return dataclasses.replace(result, available=False, reason="closed on Sundays")
+        """,
+    )
+    assert "minimal: closed on Sundays" in site.devhost("list").stdout.splitlines()
+
+
+def test_list_names_extensions_that_fail(site):
+    site.add_package("minimal").add_package("sound")
+    add_extension(site, "raise SystemExit('gone')", "exits")
+    add_extension(site, "", "empty")
+    add_extension(
+        site, WRAPPER.format(hook="devhost_probe", arguments="", before="1 / 0", after=""), "wraps"
+    )
+    result = site.devhost("list")
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert sum("available" in line for line in lines) == 2
+    reports = [line for line in lines if line.startswith("extension ")]
+    assert len(reports) == 3  # once each, not once for each plugin
+    assert "extension 'empty' (empty-ext 1.0, " in reports[0]
+    assert "it implements no hook" in reports[0]
+    assert "failed while importing exits_ext: SystemExit: gone" in reports[1]
+    assert "failed in devhost_probe(): ZeroDivisionError: division by zero" in reports[2]
+
+
+def test_list_bounds_an_extension_that_hangs(site):
+    site.add_package("minimal")
+    add_extension(site, "import time\ntime.sleep(600)")
+    result = site.devhost("list", "--timeout", "1")
+    reason = "did not finish within 1 s, while loading extension 'choice'"
+    assert f"minimal: {reason}" in result.stdout
+    assert f"activates no device: asking the extensions {reason}" in result.stdout

@@ -10,8 +10,8 @@ import time
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import devhost
+from devhost.cli.forked import ForkedChild
 from devhost.cli.inventory import take_inventory
-from devhost.cli.processes import Child
 from devhost.errors import SelectionError, one_line
 from devhost.selection import Selection, select
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from devhost.cli.inventory import Inventory
+    from devhost.cli.processes import Child
     from devhost.discovery import InstalledPlugin
 
 SCHEMA_VERSION = 1
@@ -59,6 +60,7 @@ class Report(TypedDict):
     torch: str | None
     selection: Choice
     plugins: list[Plugin]
+    extension_failures: list[str]
 
 
 def make_report(timeout: float, while_waiting: Callable[[], None]) -> Report:
@@ -70,19 +72,25 @@ def make_report(timeout: float, while_waiting: Callable[[], None]) -> Report:
     """
     inventory = take_inventory()
     torch_version = _torch_version()
-    started = time.monotonic()
     rows: list[Plugin] = []
+    failures: dict[str, None] = {}  # an ordered set: every child meets the same extensions
     with contextlib.ExitStack() as stack:
         children: list[Child] = []
         for plugin in inventory.devices:
-            request = {"name": plugin.name, "value": plugin.value, "torch": torch_version}
-            children.append(stack.enter_context(Child({"inspect": request})))
+            request = {
+                "name": plugin.name,
+                "value": plugin.value,
+                "torch": torch_version,
+                "extensions": inventory.extensions,
+            }
+            children.append(stack.enter_context(ForkedChild({"inspect": request})))
         while_waiting()
         selection = _select(inventory, timeout)
         for plugin, child in zip(inventory.devices, children, strict=True):
-            answer = child.wait(started + timeout - time.monotonic(), timeout)
+            answer = child.wait(child.started + timeout - time.monotonic(), timeout)
             result = answer.result if answer.result is not None else {"error": answer.failure}
             rows.append(_row(plugin, result))
+            failures |= dict.fromkeys(result.get("extension_failures", ()))
 
     active = _active(selection, inventory.devices, rows)
     if active is not None:
@@ -114,6 +122,7 @@ def make_report(timeout: float, while_waiting: Callable[[], None]) -> Report:
             "autoload": os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1",
         },
         "plugins": rows,
+        "extension_failures": list(failures),
     }
 
 
@@ -175,12 +184,13 @@ def _select(inventory: Inventory, timeout: float) -> Selection:
             {"name": p.name, "distribution": p.distribution, "version": p.version}
             for p in inventory.devices
         ]
-        extensions = [(p.name, p.value) for p in inventory.extensions]
-        with Child({"select": {"extensions": extensions, "candidates": candidates}}) as child:
+        request = {"extensions": inventory.extensions, "candidates": candidates}
+        with ForkedChild({"select": request}) as child:
             result, failure = child.wait(timeout, timeout)
-        if result is None or "error" in result:
-            problem = failure if result is None else result["error"]
-            raise SelectionError(f"an extension's devhost_select failed: {problem}")
+        if result is None:
+            raise SelectionError(f"asking the extensions {failure}")
+        if "error" in result:
+            raise SelectionError(result["error"])
         answer: object = result["choice"]
         return answer
 

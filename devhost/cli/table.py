@@ -28,6 +28,8 @@ def print_report(report: Report) -> None:
             name = plugin["name"] or plugin["distribution"]
             # soft_wrap: the terminal breaks the line, the text stays one line.
             console.print(Text(f"{name}: {plugin['reason']}"), soft_wrap=True)
+    for failure in report["extension_failures"]:
+        console.print(Text(failure), soft_wrap=True)
     console.print(Text(_summary(report)), soft_wrap=True)
 
 
