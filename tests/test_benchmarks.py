@@ -59,6 +59,24 @@ def test_measures_fresh_interpreters(tmp_path):
     assert times["autoload"] == pytest.approx(times["with_autoload"] - times["without_autoload"])
     assert times["list_command"] > 0
     assert "devhost list" in done.stdout
+    # The device's own steps, and what the modules of devhost take; native modules are taken out.
+    assert {"discover", "check", "kernels", "importing devhost and pluggy"} <= times[
+        "phases"
+    ].keys()
+    assert times["native"] > 0
+    total = sum(times["phases"].values())
+    assert times["host"] == pytest.approx(total - times["native"])
+    assert f"{1e3 * times['host']:.2f}" in done.stdout
+
+
+def test_measures_many_plugins(tmp_path):
+    done = run("--device", "cpu", "--group", "hosting", "--json", tmp_path / "out.json")
+    assert done.returncode == 0, done.stderr
+    times = json.loads((tmp_path / "out.json").read_text())["hosting"]
+    for what in ("autoload", "list_command"):
+        assert list(times[what]) == ["1", "50"]
+        assert min(times[what].values()) > 0
+    assert "beside 300 distributions" in done.stdout
 
 
 @pytest.mark.parametrize(
