@@ -45,7 +45,7 @@ INSTALLED := $(VENV)/.wheel-devhost $(VENV)/.wheel-devhost-openreg
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # pip cannot change one environment twice at a time; ninja compiles in parallel
-.PHONY: help demo test stress conformance wheels lint docs bench clean
+.PHONY: help demo test stress conformance wheels lint docs screenshots bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -90,6 +90,9 @@ lint: $(VENV)/.wheel-devhost $(VENV)/.packages-lint ## check style and types
 docs: $(INSTALLED) $(VENV)/.packages-docs ## build the documentation and run its examples
 	cd docs && ../$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet . ../build/docs
 	cd docs && ../$(BIN)/pytest -c ../pyproject.toml --import-mode=importlib .
+
+screenshots: $(INSTALLED) ## draw what the commands look like, for the documentation
+	cd docs && ../$(BIN)/python screenshots.py
 
 # A process has room for one out-of-tree device: the stock fallback, compiled here, is measured in another.
 bench: $(INSTALLED) $(VENV)/.packages-build $(VENV)/.packages-test $(VENV)/.packages-example ## compare the device's speed with the CPU's, and write docs/benchmarks.md
