@@ -18,9 +18,9 @@ _UNLIMITED_WIDTH = 10_000
 
 def print_report(report: Report) -> None:
     """Print the table of plugins, the reasons below it, and what `import torch` does."""
-    # Colours are left to rich, which knows NO_COLOR, FORCE_COLOR and dumb terminals. So is the width
-    # of a terminal, which COLUMNS overrides; but a pipe gets 80 columns, and what somebody wants to
-    # grep would be folded.
+    # Colours are left to rich, which knows NO_COLOR, FORCE_COLOR and dumb terminals. So is a
+    # terminal's width, which COLUMNS overrides; but a pipe gets 80 columns, and what somebody wants
+    # to grep would be folded.
     width = None if sys.stdout.isatty() else _UNLIMITED_WIDTH
     console = Console(highlight=False, width=width)
     if report["plugins"]:
