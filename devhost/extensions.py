@@ -8,6 +8,7 @@ installed. The device plugin's own result or exception stays what it was.
 from __future__ import annotations
 
 import functools
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from devhost import checks
@@ -26,7 +27,7 @@ _SELECT_REMEDY = "Set DEVHOST_DEVICE to choose a device without it"
 
 
 class Guarded:
-    """An extension's hook implementations, guarded; a plugin for pluggy.
+    """An extension's hook implementations, guarded.
 
     Args:
         extension: The object that carries the implementations.
@@ -34,7 +35,9 @@ class Guarded:
         manager: A plugin manager that knows the hook specs.
         on_failure: Called with the first failure. From then on the extension is passed over.
 
-    Its functions raise SelectionError if ``devhost_select`` fails, and nothing else of their own.
+    Attributes:
+        plugin: A hook module for pluggy. Its functions raise SelectionError if ``devhost_select``
+            fails, and nothing else of their own.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class Guarded:
         self._who = who
         self._on_failure = on_failure
         self._failed = False
+        self.plugin = ModuleType(who.module)
         for attribute in dir(extension):
             options = manager.parse_hookimpl_opts(extension, attribute)
             if options is None:
@@ -54,7 +58,7 @@ class Guarded:
             hook = options["specname"] or attribute
             function = getattr(extension, attribute)
             guard = self._wrapper if options["wrapper"] else self._function
-            setattr(self, attribute, hookimpl(**options)(guard(hook, function)))
+            setattr(self.plugin, attribute, hookimpl(**options)(guard(hook, function)))
 
     def _function(self, hook: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)  # pluggy reads the arguments' names off it
@@ -81,7 +85,10 @@ class Guarded:
                 next(wrapper)
             except KeyboardInterrupt:
                 raise
-            except BaseException as error:  # StopIteration as well: it came to its end
+            except StopIteration:
+                self._fail(hook, "it ends before its `yield`")
+                return (yield)
+            except BaseException as error:
                 self._fail(hook, exception_text(error), error)
                 return (yield)
             try:
@@ -110,7 +117,7 @@ class Guarded:
         """
         try:
             resume()
-            raise RuntimeError("it yields a second time")
+            raise RuntimeError("it has a second `yield`")
         except StopIteration as stop:
             answer = stop.value
         except KeyboardInterrupt:

@@ -50,9 +50,9 @@ class Hooks:
         """
         from devhost.extensions import Guarded  # not needed where there is no extension
 
-        guarded = Guarded(extension, who, self.manager, on_failure)
-        self.manager.register(guarded, f"extension {who.describe()}")
-        self._extensions.append(guarded)
+        plugin = Guarded(extension, who, self.manager, on_failure).plugin
+        self.manager.register(plugin, f"extension {who.describe()}")
+        self._extensions.append(plugin)
 
     def register_device(self, plugin: object, who: InstalledPlugin) -> None:
         """Add the hook implementations of the device plugin at work.

@@ -168,8 +168,8 @@ FAILING_WRAPPERS = {
         "return",
         "devhost_probe() returned NoneType, expected devhost.ProbeResult",
     ),
-    "ends early": ("devhost_probe", "return", "", "StopIteration"),
-    "yields twice": ("devhost_probe", "", "yield", "RuntimeError: it yields a second time"),
+    "ends early": ("devhost_probe", "return", "", "it ends before its `yield`"),
+    "yields twice": ("devhost_probe", "", "yield", "RuntimeError: it has a second `yield`"),
     "renames": (
         "devhost_device",
         "",
@@ -392,3 +392,13 @@ def test_list_bounds_an_extension_that_hangs(site):
     reason = "did not finish within 1 s, while loading extension 'choice'"
     assert f"minimal: {reason}" in result.stdout
     assert f"activates no device: asking the extensions {reason}" in result.stdout
+
+
+def test_device_plugin_cannot_wrap(site):
+    site.add_package("minimal")
+    path = site.root / "minimal_plugin.py"
+    wrapper = "@hookimpl(wrapper=True)\ndef devhost_activated(status):\n    return (yield)\n"
+    path.write_text(f"{path.read_text()}\n{wrapper}")
+    result = site.python("import torch, devhost; print(devhost.status().plugins[0].state)")
+    assert result.stdout == "failed\n"
+    assert "devhost_activated() is a wrapper; wrapping a hook is for extensions" in result.stderr
