@@ -63,12 +63,9 @@ class Environment:
         self.site_packages = site_packages
 
     def pip(self, *arguments):
-        """Run pip for this environment, and return what it printed."""
-        done = run(
-            sys.executable, "-m", "pip", "--python", self.executable, *arguments, cwd=self.root
-        )
+        """Run pip in this environment."""
+        done = run(self.executable, "-m", "pip", *arguments, cwd=self.root)
         assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
 
     def install(self, *what):
         """Install from dist/ or from a file or folder, without looking for what it depends on."""
@@ -132,9 +129,8 @@ def test_all_wheels_install_side_by_side_and_each_works(bare, tmp_path):
         assert row["status"] == "available", row["reason"]
         assert row["location"] == str(environment.site_packages)
         assert printed(environment.python(USE.format(name), DEVHOST_DEVICE=name)) == "2.0"
-    complaints = run(
-        sys.executable, "-m", "pip", "--python", environment.executable, "check", cwd=tmp_path
-    ).stdout.splitlines()
+    check = run(environment.executable, "-m", "pip", "check", cwd=tmp_path)
+    complaints = check.stdout.splitlines()
     assert [line for line in complaints if "devhost" in line] == []
 
 
