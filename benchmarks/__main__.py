@@ -113,7 +113,7 @@ def start_up_table(result: import_time.StartUp) -> Table:
 
 def hosting_table(result: hosting.Hosting) -> Table:
     """Lay out what many plugins cost."""
-    title = f"{HOSTING}, beside {hosting.DISTRIBUTIONS} distributions"
+    title = f"{HOSTING}, {result.distributions} distributions"
     table = Table(title=title, title_justify="left")
     table.add_column("device plugins", justify="right")
     table.add_column("autoload, median ms", justify="right")

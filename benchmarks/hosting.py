@@ -56,8 +56,9 @@ def devhost_runtime():
 
 @dataclass(frozen=True)
 class Hosting:
-    """Medians in seconds beside DISTRIBUTIONS distributions, by the number of device plugins."""
+    """Medians in seconds by the number of device plugins, of that many distributions in all."""
 
+    distributions: int
     autoload: dict[int, float]
     list_command: dict[int, float]
 
@@ -109,6 +110,7 @@ def measure(rounds: int, on_round: Callable[[], None]) -> Hosting:
                 listing[plugins].append(time.perf_counter() - started)
             on_round()
     return Hosting(
+        DISTRIBUTIONS,
         {plugins: statistics.median(taken[1:]) for plugins, taken in autoload.items()},
         {plugins: statistics.median(taken[1:]) for plugins, taken in listing.items()},
     )

@@ -59,3 +59,16 @@ def test_is_there_again_in_the_next_process(fresh):
 def test_it_warns_of_nothing_at_import(fresh):
     process = fresh("import torch", OPENREG_VISIBLE_DEVICES="")
     assert (process.returncode, process.stderr) == (0, "")
+
+
+def test_loading_what_was_saved_on_it_says_how_to_do_without(fresh, tmp_path):
+    file = str(tmp_path / "saved.pt")
+    saving = fresh(f"import torch; torch.save(torch.arange(3, device='openreg:1'), {file!r})")
+    assert saving.returncode == 0, saving.stderr
+    loading = fresh(f"import torch; torch.load({file!r})", OPENREG_VISIBLE_DEVICES="")
+    assert loading.stderr.endswith(
+        "not available: OPENREG_VISIBLE_DEVICES hides all devices. torch.load(..., "
+        "map_location='cpu') loads what was saved on it\n"
+    )
+    code = f"import torch; print(torch.load({file!r}, map_location='cpu'))"
+    assert fresh(code, OPENREG_VISIBLE_DEVICES="").stdout == "tensor([0, 1, 2])\n"
