@@ -32,6 +32,12 @@ HOST := pyproject.toml README.md LICENSE \
 	$(shell find devhost -not -path '*__pycache__*')
 OPENREG := $(filter-out %/build %/tests %.egg-info,$(wildcard plugins/openreg/*)) \
 	$(shell find plugins/openreg/csrc plugins/openreg/devhost_openreg -not -path '*__pycache__*')
+# Plugins in Python only: the folders of plugins/ without setup.py. The distribution is devhost-FOLDER.
+PURE := $(filter-out $(patsubst plugins/%/setup.py,%,$(wildcard plugins/*/setup.py)), \
+	$(patsubst plugins/%/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml)))
+PURE_WHEELS := $(PURE:%=dist/.devhost-%)
+PURE_SOURCES := $(foreach plugin,$(PURE),$(shell find plugins/$(plugin) -mindepth 1 \
+	\( -name __pycache__ -o -name build -o -name tests -o -name '*.egg-info' \) -prune -o -print))
 CXX_SOURCES = $(shell find plugins/openreg -name build -prune -o \
 	\( -name '*.h' -o -name '*.cpp' \) -print)
 
@@ -40,7 +46,7 @@ INSTALLED := $(VENV)/.wheel-devhost $(VENV)/.wheel-devhost-openreg
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # pip cannot change one environment twice at a time; ninja compiles in parallel
-.PHONY: help demo test stress conformance wheels lint docs bench clean
+.PHONY: help demo test stress conformance wheels lint docs screenshots bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -54,7 +60,7 @@ PYTEST_OPTIONS := -c ../pyproject.toml --import-mode=importlib --numprocesses=au
 	-o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
 
 # From another folder, with test modules that stay off sys.path: the wheels are tested, not ./devhost.
-test: $(INSTALLED) $(VENV)/.packages-test $(VENV)/.packages-example ## run every test on the wheels
+test: $(INSTALLED) $(PURE_WHEELS) $(VENV)/.packages-test $(VENV)/.packages-example ## run every test on the wheels
 	@echo '#include <gtest/gtest.h>' | $(CXX) -E -x c++ - >/dev/null 2>&1 || echo \
 		'GoogleTest is missing (Debian: libgtest-dev), so the C++ tests of the driver are left out.'
 	cd tests && ../$(BIN)/pytest $(PYTEST_OPTIONS) . ../plugins/openreg/tests
@@ -73,7 +79,7 @@ stress: $(INSTALLED) $(VENV)/.packages-test ## load the device with many threads
 		-c ../pyproject.toml --import-mode=importlib ../plugins/openreg/tests/test_stress.py \
 		"../plugins/openreg/tests/test_driver_native.py::test_driver[]"
 
-wheels: dist/.devhost dist/.devhost-openreg ## build both wheels into dist/
+wheels: dist/.devhost dist/.devhost-openreg $(PURE_WHEELS) ## build all wheels into dist/
 
 # mypy reads the types of what the host imports, so that is installed; nothing is compiled.
 lint: $(VENV)/.wheel-devhost $(VENV)/.packages-lint ## check style and types
@@ -85,6 +91,9 @@ lint: $(VENV)/.wheel-devhost $(VENV)/.packages-lint ## check style and types
 docs: $(INSTALLED) $(VENV)/.packages-docs ## build the documentation and run its examples
 	cd docs && ../$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet . ../build/docs
 	cd docs && ../$(BIN)/pytest -c ../pyproject.toml --import-mode=importlib .
+
+screenshots: $(INSTALLED) ## draw what the commands look like, for the documentation
+	cd docs && ../$(BIN)/python screenshots.py
 
 # A process has room for one out-of-tree device: the stock fallback, compiled here, is measured in another.
 bench: $(INSTALLED) $(VENV)/.packages-build $(VENV)/.packages-test $(VENV)/.packages-example ## compare the device's speed with the CPU's, and write docs/benchmarks.md
@@ -125,6 +134,13 @@ dist/.devhost-openreg: $(OPENREG) $(VENV)/.packages-build
 		--wheel-dir dist ./plugins/openreg
 	@touch $@
 
+ifneq ($(PURE),)
+$(PURE_WHEELS): dist/.devhost-%: $(PURE_SOURCES) $(VENV)/.packages-build
+	rm -rf plugins/$*/build dist/devhost_$(subst -,_,$*)-*.whl
+	$(PIP) wheel --no-build-isolation --no-deps --wheel-dir dist ./plugins/$*
+	@touch $@
+endif
+
 # The first line installs what the wheel depends on, the second the wheel itself, even if its version
 # is the same as before.
 $(VENV)/.wheel-%: dist/.%
@@ -133,4 +149,4 @@ $(VENV)/.wheel-%: dist/.%
 	$(PIP) check
 	@touch $@
 
-$(VENV)/.wheel-devhost-openreg: $(VENV)/.wheel-devhost
+$(VENV)/.wheel-devhost-openreg $(PURE:%=$(VENV)/.wheel-devhost-%): $(VENV)/.wheel-devhost

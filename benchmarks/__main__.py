@@ -12,6 +12,7 @@ import json
 import sys
 from pathlib import Path
 
+import hosting
 import import_time
 import operators
 import stock_fallback
@@ -23,7 +24,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 START_UP = "start-up"
-GROUPS = [*dict.fromkeys(case.group for case in CASES), operators.GROUP, START_UP]
+HOSTING = "hosting"
+GROUPS = [*dict.fromkeys(case.group for case in CASES), operators.GROUP, START_UP, HOSTING]
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -101,7 +103,24 @@ def start_up_table(result: import_time.StartUp) -> Table:
     table.add_row("import torch, autoload on", f"{1e3 * result.with_autoload:,.1f}")
     table.add_row("import torch, autoload off", f"{1e3 * result.without_autoload:,.1f}")
     table.add_row("difference of a pair", f"{1e3 * result.autoload:,.1f}")
-    table.add_row("devhost list", f"{1e3 * result.list_command:,.1f}")
+    table.add_row("devhost list", f"{1e3 * result.list_command:,.1f}", end_section=True)
+    for phase, seconds in result.phases.items():
+        table.add_row(phase, f"{1e3 * seconds:,.2f}")
+    table.add_row("loading native modules, in these", f"{1e3 * result.native:,.2f}")
+    table.add_row("the host: the sum without that", f"{1e3 * result.host:,.2f}")
+    return table
+
+
+def hosting_table(result: hosting.Hosting) -> Table:
+    """Lay out what many plugins cost."""
+    title = f"{HOSTING}, {result.distributions} distributions"
+    table = Table(title=title, title_justify="left")
+    table.add_column("device plugins", justify="right")
+    table.add_column("autoload, median ms", justify="right")
+    table.add_column("devhost list, median ms", justify="right")
+    for plugins, seconds in result.autoload.items():
+        times = (f"{1e3 * value:,.1f}" for value in (seconds, result.list_command[plugins]))
+        table.add_row(str(plugins), *times)
     return table
 
 
@@ -137,6 +156,11 @@ def main() -> int:
             start_up = import_time.measure(arguments.rounds, lambda: progress.advance(task))
             console.print(start_up_table(start_up))
             report[START_UP] = dataclasses.asdict(start_up)
+        if HOSTING in arguments.group:
+            task = progress.add_task(HOSTING, total=arguments.rounds + 1)
+            many = hosting.measure(arguments.rounds, lambda: progress.advance(task))
+            console.print(hosting_table(many))
+            report[HOSTING] = dataclasses.asdict(many)
 
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(report, indent=2) + "\n")

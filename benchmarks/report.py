@@ -102,6 +102,34 @@ def plot(ours: dict[str, dict[str, float]], stock: dict[str, dict[str, float]], 
     pyplot.close(figure)
 
 
+def milliseconds(seconds: float) -> str:
+    """Return a time as it is printed."""
+    return f"{1e3 * seconds:.2f}"
+
+
+def start_up(report: dict[str, Any]) -> list[str]:
+    """Return the sections about what `import torch` and `devhost list` take."""
+    parts: list[str] = []
+    if times := report.get("start-up"):
+        parts += [
+            "## Start-up\n",
+            f"Autoload adds {milliseconds(times['host'])} ms to `import torch`, and "
+            f"{milliseconds(times['native'])} ms for loading OpenReg's native modules, which the "
+            "steps below include. Medians:\n",
+            table(["step", "ms"], [[k, milliseconds(v)] for k, v in times["phases"].items()]),
+        ]
+    if times := report.get("hosting"):
+        rows = [
+            [plugins, milliseconds(seconds), milliseconds(times["list_command"][plugins])]
+            for plugins, seconds in times["autoload"].items()
+        ]
+        parts += [
+            f"Among {times['distributions']} distributions in a folder of their own:\n",
+            table(["device plugins", "autoload, ms", "`devhost list`, ms"], rows),
+        ]
+    return parts
+
+
 def main() -> None:
     """Write the page and the plot."""
     parser = argparse.ArgumentParser("report", description=(__doc__ or "").partition("\n")[0])
@@ -136,6 +164,7 @@ def main() -> None:
         ]
         head = ["case", "openreg", "stock fallback"]
         parts += [f"## {name.capitalize()}\n", table(head, rows)]
+    parts += start_up(report)
     (arguments.docs / "benchmarks.md").write_text("\n".join(parts))
 
 

@@ -10,6 +10,7 @@ KeyboardInterrupt, which belongs to the user, and ``DEVHOST_STRICT=1``, which ra
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import sys
@@ -26,7 +27,6 @@ from devhost.errors import (
     InvalidDeviceNameError,
     PluginCheckError,
     PluginError,
-    SelectionError,
     SlotTakenError,
     exception_text,
     one_line,
@@ -119,6 +119,7 @@ class _Attempt:
         self._strict = strict
         self._manager: Hooks | None = None
         self._kernels: KernelRegistry | None = None  # of the active device
+        self._active: PluginRecord | None = None
 
     def run(self, installed: Installed | None) -> None:
         """Activate the first available plugin of those that are selected.
@@ -136,6 +137,8 @@ class _Attempt:
             self._report(error)
             return
         self._activate_first(self._mark(selection))
+        if self._active is not None:
+            self._announce(self._active)
 
     # Selecting
 
@@ -148,14 +151,7 @@ class _Attempt:
             self._register_extensions()
 
             def ask_site() -> object:
-                try:
-                    return self._hooks().select(candidates)
-                except KeyboardInterrupt:
-                    raise
-                except BaseException as error:
-                    raise SelectionError(
-                        f"an extension's devhost_select failed: {exception_text(error)}"
-                    ) from error
+                return self._hooks().select(candidates)
 
         return select(installed, os.environ, ask_site, blocked)
 
@@ -178,11 +174,16 @@ class _Attempt:
                 with self._step(record, "check", "checking it", State.CHECKED):
                     manager = self._hooks().manager
                     _refuse(record.plugin, checks.hook_problems(extension, manager, device=False))
-                    self._hooks().register_extension(extension, record.plugin)
+                    self._hooks().register_extension(
+                        extension, record.plugin, functools.partial(self._drop_extension, record)
+                    )
                 record.state = State.ACTIVATED
             except PluginError as error:
-                record.fail(str(error), error)
-                self._report(error)
+                self._drop_extension(record, error)
+
+    def _drop_extension(self, record: PluginRecord, error: PluginError) -> None:
+        record.fail(str(error), error)
+        self._report(error)
 
     def _mark(self, selection: Selection) -> list[PluginRecord]:
         """Record the outcome for every plugin; return the selected ones in order."""
@@ -243,6 +244,7 @@ class _Attempt:
                 f"is still being imported: {plugin.module} imports torch, and torch loads devhost",
                 f"Import torch inside the hooks of {plugin.module}, not at its top; or import "
                 f"torch before {plugin.module}; or call devhost.load() once it is imported",
+                plugin.kind,
             )
         return hook_module
 
@@ -314,32 +316,34 @@ class _Attempt:
         if amp is not None:
             torch_compat.set_autocast_dtype(info.name, amp.default_dtype)
         record.state = State.ACTIVATED
-        self._announce(record)
 
     def _register_unavailable(self, prepared: _Prepared) -> None:
         """Give the slot to a device without hardware, so that its first use can say so."""
-        from devhost.device_module.build import build_unavailable  # imports torch at its top
+        from devhost.device_module.unavailable import build_unavailable  # imports torch at its top
 
         record = prepared.record
         _require_free_slot(record.plugin)
         module = build_unavailable(prepared.info.name, record.plugin.describe(), record.reason)
         self._take_slot(record, prepared.info.name, module)
-        self._announce(record)
 
     def _take_slot(self, record: PluginRecord, name: str, module: ModuleType) -> None:
         with self._step(record, "register", "registering it with PyTorch, which used up the slot"):
             torch_compat.take_slot(name, module)
             self.journal.device = name
+            self._active = record
 
     def _announce(self, record: PluginRecord) -> None:
-        """Call devhost_activated. The device is active whatever comes of it."""
+        """Call devhost_activated. The device is active whatever comes of it.
+
+        What an extension raises is reported by its guard; what arrives here is the device's own.
+        """
         if not self._hooks().has_observers():
             return
         from devhost.records import snapshot  # not loaded for nothing
 
         try:
             self._hooks().activated(snapshot(self.journal))
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, PluginError):
             raise
         except BaseException as error:
             self._report(
@@ -372,6 +376,7 @@ class _Attempt:
                 record.plugin.describe(),
                 f"failed while {doing}: {exception_text(error)}",
                 _remedy(record.plugin, error),
+                record.plugin.kind,
             ) from error
 
     @contextlib.contextmanager
@@ -395,7 +400,7 @@ class _Attempt:
 def _refuse(plugin: InstalledPlugin, problems: Iterable[str]) -> None:
     problems = list(problems)
     if problems:
-        raise PluginCheckError(plugin.describe(), problems)
+        raise PluginCheckError(plugin.describe(), problems, plugin.kind)
 
 
 def _require_free_slot(plugin: InstalledPlugin) -> None:
@@ -421,9 +426,10 @@ def _remedy(plugin: InstalledPlugin, error: BaseException) -> str:
                 f"of it with `pip uninstall {plugin.distribution}`"
             )
         return f"Install the missing module {error.name}"
+    without = "uninstall it" if plugin.kind == "extension" else "set DEVHOST_DEVICE=none"
     return (
-        f"Reinstall or update {plugin.distribution}, or set DEVHOST_DEVICE=none to do without it; "
-        "the traceback is in devhost.status()"
+        f"Reinstall or update {plugin.distribution}, or {without} to do without it; the traceback "
+        "is in devhost.status()"
     )
 
 

@@ -109,6 +109,8 @@ def hook_problems(plugin: object, manager: pluggy.PluginManager, *, device: bool
         found.add(hook)
         if device and hook in EXTENSION_HOOKS:
             yield f"{hook}() is for extensions, a device plugin cannot implement it"
+        if options is not None:
+            yield from _wrapper_problems(hook, getattr(plugin, attribute), options, device)
         yield from _signature_problems(hook, getattr(plugin, attribute))
     if device:
         for hook in REQUIRED_HOOKS:
@@ -125,6 +127,17 @@ def hook_names() -> list[str]:
         for name, value in vars(hookspecs).items()
         if name.startswith(f"{PROJECT_NAME}_") and inspect.isfunction(value)
     ]
+
+
+def _wrapper_problems(
+    hook: str, function: Any, options: Mapping[str, Any], device: bool
+) -> Iterator[str]:
+    if options["hookwrapper"]:
+        yield f"{hook}() uses pluggy's old hookwrapper=True; use wrapper=True"
+    elif options["wrapper"] and device:
+        yield f"{hook}() is a wrapper; wrapping a hook is for extensions"
+    elif options["wrapper"] and not inspect.isgeneratorfunction(function):
+        yield f"{hook}() is a wrapper and has no `yield`"
 
 
 def _signature_problems(hook: str, function: Any) -> Iterator[str]:

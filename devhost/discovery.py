@@ -83,6 +83,11 @@ class InstalledPlugin:
         return str(self._entry_point.dist.locate_file(""))
 
     @property
+    def kind(self) -> str:
+        """What messages call it: ``device plugin`` or ``extension``."""
+        return "extension" if self._entry_point.group == EXTENSION_GROUP else "device plugin"
+
+    @property
     def module(self) -> str:
         """Name of the module that the entry point's value is in."""
         return self.value.partition(":")[0].strip()

@@ -66,19 +66,21 @@ class DeferredCallError(DevhostError, RuntimeError):
 
 
 class PluginError(DevhostError):
-    """One plugin could not be made the active device.
+    """One plugin could not be made the active device, or an extension could not take part.
 
     Args:
         plugin: Who it is, as ``InstalledPlugin.describe()`` gives it.
         problem: What happened, a clause that continues "device plugin X ...".
         remedy: What to do, a sentence in the imperative.
+        kind: "device plugin" or "extension".
     """
 
-    def __init__(self, plugin: str, problem: str, remedy: str) -> None:
+    def __init__(self, plugin: str, problem: str, remedy: str, kind: str = "device plugin") -> None:
         self.plugin = plugin
         self.problem = problem
         self.remedy = remedy
-        super().__init__(f"device plugin {plugin} {problem}. {remedy}")
+        self.kind = kind
+        super().__init__(f"{kind} {plugin} {problem}. {remedy}")
 
 
 class PluginCheckError(PluginError):
@@ -87,9 +89,10 @@ class PluginCheckError(PluginError):
     Args:
         plugin: Who it is, as ``InstalledPlugin.describe()`` gives it.
         problems: One clause per problem.
+        kind: "device plugin" or "extension".
     """
 
-    def __init__(self, plugin: str, problems: Sequence[str]) -> None:
+    def __init__(self, plugin: str, problems: Sequence[str], kind: str = "device plugin") -> None:
         self.problems = tuple(problems)
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         listed = "; ".join(f"({i}) {problem}" for i, problem in enumerate(problems, 1))
@@ -97,6 +100,7 @@ class PluginCheckError(PluginError):
             plugin,
             f"was refused for {count}: {listed}",
             "Correct the plugin, or update it to a release that supports this devhost and torch",
+            kind,
         )
 
 

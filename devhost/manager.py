@@ -14,9 +14,10 @@ from devhost import hookspecs
 from devhost.hookspecs import PROJECT_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from devhost.discovery import InstalledPlugin
+    from devhost.errors import PluginError
     from devhost.kernels import KernelRegistry
     from devhost.records import Status
     from devhost.types import Candidate
@@ -32,18 +33,34 @@ class Hooks:
         self.manager = pluggy.PluginManager(PROJECT_NAME)
         self.manager.add_hookspecs(hookspecs)
         self._device_plugin: object | None = None
+        self._extensions: list[object] = []
 
-    def register_extension(self, extension: object, who: InstalledPlugin) -> None:
-        """Add an extension's hook implementations.
+    def register_extension(
+        self, extension: object, who: InstalledPlugin, on_failure: Callable[[PluginError], None]
+    ) -> None:
+        """Add an extension's hook implementations, so that what fails in them stays in them.
+
+        Args:
+            extension: The object that carries them.
+            who: Whose they are.
+            on_failure: Called if one of them fails; the extension is passed over after that.
+
+        Raises:
+            pluggy.PluginValidationError: An implementation does not match its spec.
+        """
+        from devhost.extensions import Guarded  # not needed where there is no extension
+
+        plugin = Guarded(extension, who, self.manager, on_failure).plugin
+        self.manager.register(plugin, f"extension {who.describe()}")
+        self._extensions.append(plugin)
+
+    def register_device(self, plugin: object, who: InstalledPlugin) -> None:
+        """Add the hook implementations of the device plugin at work.
 
         Raises:
             ValueError: The same object is registered already.
             pluggy.PluginValidationError: An implementation does not match its spec.
         """
-        self.manager.register(extension, f"extension {who.describe()}")
-
-    def register_device(self, plugin: object, who: InstalledPlugin) -> None:
-        """Add the hook implementations of the device plugin at work. Raises as above."""
         self.manager.register(plugin, f"device plugin {who.describe()}")
         self._device_plugin = plugin
 
@@ -86,5 +103,7 @@ class Hooks:
         return bool(self.manager.hook.devhost_activated.get_hookimpls())
 
     def activated(self, status: Status) -> None:
-        """Call ``devhost_activated``."""
-        self.manager.hook.devhost_activated(status=status)
+        """Call ``devhost_activated``: the extensions' first, which raise nothing."""
+        device = [] if self._device_plugin is None else [self._device_plugin]
+        for others in (device, self._extensions):
+            self.manager.subset_hook_caller("devhost_activated", others)(status=status)

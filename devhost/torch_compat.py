@@ -42,6 +42,9 @@ A storage saved on device "cudacustom" was handed to CUDA's loader (pytorch issu
 """
 
 
+_absent_hooks: torch._C._acc.PrivateUse1Hooks | None = None
+
+
 class _Comparable(Protocol):
     @property
     def release(self) -> tuple[int, ...]: ...
@@ -135,6 +138,34 @@ def _explain_unshared_storages(name: str) -> None:
         return reduce_storage(storage)
 
     ForkingPickler.register(torch.UntypedStorage, reduce)
+
+
+def register_absent_device() -> None:
+    """Tell PyTorch that the out-of-tree device has no hardware, so that it passes it over.
+
+    Without hooks ``torch.get_device_module()``, which is about the current accelerator, fails on
+    such a machine, and without an allocator ``torch.accelerator.empty_cache()`` ends in an internal
+    error of PyTorch. No device guard is registered: with one, the first backward() would start a
+    thread for the device, and PyTorch refuses backward() in a process that is forked after that.
+    Hence ``torch.Generator``, ``torch.Event`` and ``torch.Stream`` of such a device raise
+    PyTorch's own RuntimeError: they ask nothing else that could be answered here.
+    """
+    import torch
+
+    class AbsentHooks(torch._C._acc.PrivateUse1Hooks):
+        def is_built(self) -> bool:
+            return True
+
+        def is_available(self) -> bool:
+            return False
+
+        def has_primary_context(self, device_index: int) -> bool:
+            return False
+
+    global _absent_hooks
+    _absent_hooks = AbsentHooks()  # PyTorch keeps a pointer
+    torch._C._acc.register_python_privateuseone_hook(_absent_hooks)
+    torch._C._accelerator_isAllocatorInitialized = lambda: False
 
 
 def name_collisions(name: str) -> Iterator[str]:

@@ -59,6 +59,49 @@ def test_measures_fresh_interpreters(tmp_path):
     assert times["autoload"] == pytest.approx(times["with_autoload"] - times["without_autoload"])
     assert times["list_command"] > 0
     assert "devhost list" in done.stdout
+    # The device's own steps, and what the modules of devhost take; native modules are taken out.
+    assert {"discover", "check", "kernels", "importing devhost and pluggy"} <= times[
+        "phases"
+    ].keys()
+    assert times["native"] > 0
+    total = sum(times["phases"].values())
+    assert times["host"] == pytest.approx(total - times["native"])
+    assert f"{1e3 * times['host']:.2f}" in done.stdout
+
+
+def test_measures_many_plugins(tmp_path):
+    done = run("--device", "cpu", "--group", "hosting", "--json", tmp_path / "out.json")
+    assert done.returncode == 0, done.stderr
+    times = json.loads((tmp_path / "out.json").read_text())["hosting"]
+    for what in ("autoload", "list_command"):
+        assert list(times[what]) == ["1", "50"]
+        assert min(times[what].values()) > 0
+    assert times["distributions"] == 300
+    assert "hosting, 300 distributions" in done.stdout
+
+
+def test_report_shows_start_up_and_hosting(tmp_path):
+    measured = {
+        "torch": "2.13.0",
+        "copies": {"cases": {"to the host": {"ratio": 1.25}}},
+        "start-up": {"host": 0.0123, "native": 0.0045, "phases": {"probe": 0.006}},
+        "hosting": {
+            "distributions": 7,
+            "autoload": {"1": 0.02, "50": 0.03},
+            "list_command": {"1": 0.2, "50": 0.4},
+        },
+    }
+    (tmp_path / "ours.json").write_text(json.dumps(measured))
+    command = [sys.executable, BENCHMARKS / "report.py", "ours.json", "ours.json", "--docs", "."]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "benchmarks.md").read_text().splitlines()
+    assert "| to the host | 1.25 | 1.25 |" in lines
+    assert "| probe | 6.00 |" in lines
+    assert "| 50 | 30.00 | 400.00 |" in lines
+    assert "Among 7 distributions in a folder of their own:" in lines
+    (sentence,) = (line for line in lines if line.startswith("Autoload adds 12.30 ms"))
+    assert "4.50 ms for loading OpenReg's native modules" in sentence
 
 
 @pytest.mark.parametrize(

@@ -12,21 +12,32 @@ import sys
 import time
 from importlib.metadata import EntryPoint
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from devhost import checks, torch_compat
-from devhost.discovery import DEVICE_GROUP, EXTENSION_GROUP
-from devhost.errors import exception_text
+from devhost.discovery import DEVICE_GROUP
+from devhost.errors import (
+    PluginCheckError,
+    PluginError,
+    SelectionError,
+    exception_text,
+    one_line,
+)
 from devhost.manager import Hooks
 from devhost.types import DeviceInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from devhost.discovery import InstalledPlugin
 
 
 def main(request: dict[str, Any]) -> None:
     """Do what the parent asks and end the process.
 
     Args:
-        request: ``{"inspect": {"name", "value", "torch"}}`` or
-            ``{"select": {"extensions": [...], "candidates": [...]}}``.
+        request: ``{"inspect": {"name", "value", "torch", "extensions"}}`` or
+            ``{"select": {"extensions", "candidates"}}``; extensions are InstalledPlugin.
     """
     # The plugin may print: its output goes where errors go, the real one is for the parent.
     channel = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
@@ -63,6 +74,7 @@ def inspect(request: dict[str, Any], send: Any) -> dict[str, Any]:
     ]
     if problems:
         return {"problems": problems}
+    failures = _register_extensions(request["extensions"], hooks, send)
     hooks.manager.register(plugin)
 
     send({"stage": "calling devhost_device()"})
@@ -78,6 +90,7 @@ def inspect(request: dict[str, Any], send: Any) -> dict[str, Any]:
         "description": info.description,
         "simulated": info.simulated,
         "priority": info.priority,
+        "extension_failures": failures,  # a list that grows while hooks are called
     }
     if problems:
         return {**answer, "problems": problems}
@@ -101,17 +114,37 @@ def ask(request: dict[str, Any], send: Any) -> dict[str, Any]:
     """Ask the extensions' ``devhost_select``; those that cannot be loaded are left out.
 
     Returns:
-        ``choice``: what was answered, or None.
+        ``choice``: what was answered, or None; ``error`` if one of them failed.
     """
     hooks = Hooks()
-    for name, value in request["select"]["extensions"]:
-        send({"stage": f"loading extension {name}"})
-        try:
-            extension = EntryPoint(name, value, EXTENSION_GROUP).load()
-            if not list(checks.hook_problems(extension, hooks.manager, device=False)):
-                hooks.manager.register(extension)
-        except BaseException as error:
-            print(f"extension {name}: {exception_text(error)}", file=sys.stderr)
+    _register_extensions(request["select"]["extensions"], hooks, send)
     send({"stage": "calling devhost_select()"})
     candidates = [SimpleNamespace(**c) for c in request["select"]["candidates"]]
-    return {"choice": hooks.select(candidates)}
+    try:
+        return {"choice": hooks.select(candidates)}
+    except SelectionError as error:
+        return {"error": str(error)}
+
+
+def _register_extensions(
+    extensions: Iterable[InstalledPlugin], hooks: Hooks, send: Any
+) -> list[str]:
+    """Register those that can be; return a list to which failures are added, now and later."""
+    failures: list[str] = []
+
+    def note(error: PluginError) -> None:
+        failures.append(one_line(str(error)))
+
+    for who in extensions:
+        send({"stage": f"loading extension {who.describe()}"})
+        try:
+            extension = who.load()
+            problems = list(checks.hook_problems(extension, hooks.manager, device=False))
+            if problems:
+                note(PluginCheckError(who.describe(), problems, who.kind))
+            else:
+                hooks.register_extension(extension, who, note)
+        except BaseException as error:
+            problem = f"failed while importing {who.value}: {exception_text(error)}"
+            note(PluginError(who.describe(), problem, "Update or uninstall it", who.kind))
+    return failures

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import devhost
 from devhost.blocking import block
+from devhost.cli.forked import ForkedChild
 from devhost.cli.inventory import take_inventory
-from devhost.cli.processes import Child
 from devhost.errors import SelectionError, one_line
 from devhost.selection import Selection, select
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from devhost.blocking import Blocked
     from devhost.cli.inventory import Inventory
+    from devhost.cli.processes import Child
     from devhost.discovery import InstalledPlugin
 
 SCHEMA_VERSION = 1
@@ -62,6 +63,7 @@ class Report(TypedDict):
     torch: str | None
     selection: Choice
     plugins: list[Plugin]
+    extension_failures: list[str]
 
 
 def make_report(timeout: float, while_waiting: Callable[[], None]) -> Report:
@@ -73,24 +75,32 @@ def make_report(timeout: float, while_waiting: Callable[[], None]) -> Report:
     """
     inventory = take_inventory()
     blocked = block(inventory.devices, inventory.extensions, os.environ)
+    extensions = tuple(e for e in inventory.extensions if e not in blocked.plugins)
     torch_version = _torch_version()
-    started = time.monotonic()
     rows: list[Plugin] = []
+    failures: dict[str, None] = {}  # an ordered set: every child meets the same extensions
     with contextlib.ExitStack() as stack:
         children: dict[InstalledPlugin, Child] = {}
         for plugin in inventory.devices:
             if plugin not in blocked.plugins:
-                request = {"name": plugin.name, "value": plugin.value, "torch": torch_version}
-                children[plugin] = stack.enter_context(Child({"inspect": request}))
+                request = {
+                    "name": plugin.name,
+                    "value": plugin.value,
+                    "torch": torch_version,
+                    "extensions": extensions,
+                }
+                children[plugin] = stack.enter_context(ForkedChild({"inspect": request}))
         while_waiting()
-        selection = _select(inventory, blocked, timeout)
+        selection = _select(inventory, blocked, extensions, timeout)
         for plugin in inventory.devices:
             if plugin in blocked.plugins:
                 rows.append(_row(plugin, {"disabled": blocked.reason}))
                 continue
-            answer = children[plugin].wait(started + timeout - time.monotonic(), timeout)
+            child = children[plugin]
+            answer = child.wait(child.started + timeout - time.monotonic(), timeout)
             result = answer.result if answer.result is not None else {"error": answer.failure}
             rows.append(_row(plugin, result))
+            failures |= dict.fromkeys(result.get("extension_failures", ()))
 
     active = _active(selection, inventory.devices, rows)
     if active is not None:
@@ -123,6 +133,7 @@ def make_report(timeout: float, while_waiting: Callable[[], None]) -> Report:
             "notes": _notes(inventory, blocked),
         },
         "plugins": rows,
+        "extension_failures": list(failures),
     }
 
 
@@ -197,26 +208,30 @@ def _notes(inventory: Inventory, blocked: Blocked) -> list[str]:
     return [*notes, blocked.problem] if blocked.problem else notes
 
 
-def _select(inventory: Inventory, blocked: Blocked, timeout: float) -> Selection:
-    asked = [plugin for plugin in inventory.extensions if plugin not in blocked.plugins]
-
+def _select(
+    inventory: Inventory,
+    blocked: Blocked,
+    extensions: tuple[InstalledPlugin, ...],
+    timeout: float,
+) -> Selection:
     def ask_site() -> object:
         candidates = [
             {"name": p.name, "distribution": p.distribution, "version": p.version}
             for p in inventory.devices
             if p not in blocked.plugins
         ]
-        extensions = [(p.name, p.value) for p in asked]
-        with Child({"select": {"extensions": extensions, "candidates": candidates}}) as child:
+        request = {"extensions": extensions, "candidates": candidates}
+        with ForkedChild({"select": request}) as child:
             result, failure = child.wait(timeout, timeout)
-        if result is None or "error" in result:
-            problem = failure if result is None else result["error"]
-            raise SelectionError(f"an extension's devhost_select failed: {problem}")
+        if result is None:
+            raise SelectionError(f"asking the extensions {failure}")
+        if "error" in result:
+            raise SelectionError(result["error"])
         answer: object = result["choice"]
         return answer
 
     try:
-        return select(inventory.devices, os.environ, ask_site if asked else None, blocked)
+        return select(inventory.devices, os.environ, ask_site if extensions else None, blocked)
     except SelectionError as error:
         return Selection((), str(error))
 

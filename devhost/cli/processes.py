@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from typing import IO, Any, NamedTuple
+import time
+from typing import IO, Any, NamedTuple, Protocol
 
 # The child takes over sys.path, so that it finds what the parent found, however it was started.
 _BOOT = """\
@@ -32,11 +33,32 @@ class Answer(NamedTuple):
     failure: str
 
 
+class Process(Protocol):
+    """What is needed of a process that has been started; as in ``subprocess.Popen``."""
+
+    @property
+    def pid(self) -> int:
+        """Its id, which is also that of the group that it is the head of."""
+
+    @property
+    def returncode(self) -> int | Any:
+        """Its exit status, or a signal's number times -1; None if it is running."""
+
+    def poll(self) -> int | None:
+        """Return the same, looked up anew."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the same once it has ended, or raise subprocess.TimeoutExpired."""
+
+
 class Child:
     """A running child process; a context manager that leaves neither it nor its files behind.
 
     Args:
         request: See ``devhost.cli.child.main``.
+
+    Attributes:
+        started: When it was started, as ``time.monotonic()`` tells it.
     """
 
     def __init__(self, request: dict[str, Any]) -> None:
@@ -44,7 +66,11 @@ class Child:
         # its turn behind one that hangs.
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
-        self._process = subprocess.Popen(
+        self.started = time.monotonic()
+        self._process = self._start(request)
+
+    def _start(self, request: dict[str, Any]) -> Process:
+        return subprocess.Popen(
             [sys.executable, "-c", _BOOT, json.dumps({**request, "path": sys.path})],
             stdin=subprocess.DEVNULL,
             stdout=self._output,
@@ -91,7 +117,10 @@ class Child:
 
     def _kill(self) -> None:
         if self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            try:
+                os.killpg(self._process.pid, signal.SIGKILL)
+            except ProcessLookupError:  # forked a moment ago, and not yet the head of its group
+                os.kill(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
 

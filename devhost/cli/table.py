@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -23,10 +24,11 @@ _UNLIMITED_WIDTH = 10_000
 
 def print_report(report: Report) -> None:
     """Print the table of plugins, the reasons below it, and what `import torch` does."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        # Rich assumes 80 columns for a pipe, and would fold what somebody wants to grep.
-        console = Console(highlight=False, width=_UNLIMITED_WIDTH)
+    # Colours are left to rich, which knows NO_COLOR, FORCE_COLOR and dumb terminals. So is a
+    # terminal's width, which COLUMNS overrides; but a pipe gets 80 columns, and what somebody wants
+    # to grep would be folded.
+    width = None if sys.stdout.isatty() else _UNLIMITED_WIDTH
+    console = Console(highlight=False, width=width)
     if report["plugins"]:
         console.print(_table(report["plugins"]))
     for plugin in report["plugins"]:
@@ -34,7 +36,7 @@ def print_report(report: Report) -> None:
             name = plugin["name"] or plugin["distribution"]
             # soft_wrap: the terminal breaks the line, the text stays one line.
             console.print(Text(f"{name}: {plugin['reason']}"), soft_wrap=True)
-    for line in (*report["selection"]["notes"], _summary(report)):
+    for line in (*report["selection"]["notes"], *report["extension_failures"], _summary(report)):
         console.print(Text(line), soft_wrap=True)
 
 

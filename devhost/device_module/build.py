@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -14,7 +14,6 @@ from devhost.device_module.lazy_init import LazyInit
 from devhost.device_module.memory import Memory
 from devhost.device_module.random import NoRandom, Random
 from devhost.device_module.streams import Streams
-from devhost.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,41 +138,6 @@ def build(
         name for name in members if not name.startswith("_") and name not in INDUCTOR_NAMES
     )
     return module
-
-
-def build_unavailable(name: str, plugin: str, reason: str) -> ModuleType:
-    """Return the module of a device whose hardware is not there.
-
-    ``is_available()`` is False and ``device_count()`` 0; any use raises DeviceUnavailableError.
-
-    Args:
-        name: Device name.
-        plugin: Who would supply it, for messages.
-        reason: Why it is not available, from the plugin's probe.
-    """
-    return build(name, plugin, _UnavailableRuntime(name, plugin, reason))
-
-
-class _UnavailableRuntime:
-    """A DeviceRuntime with no devices: everything but counting them says why there are none."""
-
-    def __init__(self, name: str, plugin: str, reason: str) -> None:
-        self._message = (
-            f"device '{name}' cannot be used: its plugin {plugin} is installed, but the device is "
-            f"not available: {reason}"
-        )
-
-    def device_count(self) -> int:
-        return 0
-
-    def is_in_bad_fork(self) -> bool:
-        return False  # what was never started cannot be broken by a fork
-
-    def _refuse(self, index: int = 0) -> NoReturn:
-        raise DeviceUnavailableError(self._message)
-
-    init = current_device = set_device = exchange_device = synchronize = _refuse
-    get_device_properties = _refuse
 
 
 def _of(section: object, *names: str) -> dict[str, Any]:

@@ -193,27 +193,27 @@ class NoRandom:
 
     def initial_seed(self) -> int:
         """Raise NotImplementedError: the device has no random numbers."""
-        raise self._error("a seed")
+        raise self._error("seed")
 
     def get_rng_state(self, device: Device = None) -> torch.Tensor:
         """Raise NotImplementedError: the device has no random numbers."""
-        raise self._error("a random state")
+        raise self._error("random state")
 
     def get_rng_state_all(self) -> list[torch.Tensor]:
         """Raise NotImplementedError: the device has no random numbers."""
-        raise self._error("a random state")
+        raise self._error("random state")
 
     def set_rng_state(self, new_state: torch.Tensor, device: Device = None) -> None:
         """Raise NotImplementedError: the device has no random numbers."""
-        raise self._error("a random state")
+        raise self._error("random state")
 
     def set_rng_state_all(self, new_states: Iterable[torch.Tensor]) -> None:
         """Raise NotImplementedError: the device has no random numbers."""
-        raise self._error("a random state")
+        raise self._error("random state")
 
     def generator(self, device: Device = None) -> torch.Generator:
         """Raise NotImplementedError: the device has no random numbers."""
-        raise self._error("a generator")
+        raise self._error("generator")
 
     def _error(self, what: str) -> NotImplementedError:
         return NotImplementedError(

@@ -1,5 +1,9 @@
 """The command line itself: arguments, exit status, output."""
 
+import contextlib
+import os
+import pty
+import re
 import subprocess
 
 import pytest
@@ -50,3 +54,65 @@ def test_terminal_that_knows_ascii_only(site):
     result = site.devhost("list", PYTHONIOENCODING="ascii")
     assert result.returncode == 0
     assert "caf\\xe9" in result.stdout
+
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*3[0-9]m")
+
+
+def on_a_terminal(site, **variables):
+    """What `devhost list` writes on a terminal."""
+    master, slave = pty.openpty()
+    terminal = {"TERM": "xterm-256color", "COLUMNS": "100", **variables}
+    environment = site.environ(terminal)
+    for name in {"NO_COLOR", "FORCE_COLOR"} - variables.keys():
+        environment.pop(name, None)
+    with subprocess.Popen(
+        site.command("-m", "devhost", "list"),
+        env=environment,
+        cwd=site.cwd(),
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+    ) as process:
+        os.close(slave)
+        output = b""
+        with contextlib.suppress(OSError):  # how Linux says that the last user has gone
+            while chunk := os.read(master, 4096):
+                output += chunk
+    os.close(master)
+    assert process.returncode == 0
+    return output.decode().replace("\r\n", "\n")
+
+
+def test_terminal_has_colours_and_a_width(site):
+    site.add_package("minimal")
+    wide, narrow = on_a_terminal(site), on_a_terminal(site, COLUMNS="80")
+    assert COLOUR.search(wide)
+    for output, columns in ((wide, 100), (narrow, 80)):
+        table = [line for line in re.sub(r"\x1b\[[0-9;]*m", "", output).splitlines() if "│" in line]
+        assert table
+        assert max(map(len, table)) <= columns
+        assert "minimal" in table[0]
+        assert "available (active)" in table[0]
+
+
+def test_no_color_has_none(site):
+    site.add_package("minimal")
+    output = on_a_terminal(site, NO_COLOR="1")
+    assert "available (active)" in output
+    assert not COLOUR.search(output)
+
+
+def test_pipe_has_neither_unless_colours_are_forced(site):
+    site.add_package("minimal")
+    long = (
+        "A device with a description that is longer than eighty columns, and is never folded at all"
+    )
+    path = site.root / "minimal_plugin.py"
+    path.write_text(path.read_text().replace("A minimal device", long))
+    plain = site.devhost("list", COLUMNS="80").stdout
+    assert long in plain
+    assert "\x1b" not in plain
+    forced = site.devhost("list", FORCE_COLOR="1", TERM="xterm-256color").stdout
+    assert long in forced
+    assert COLOUR.search(forced)

@@ -5,6 +5,7 @@ Importing this module loads neither torch nor native code.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from devhost import AmpPolicy, DeviceInfo, KernelRegistry, ProbeResult, hookimpl
@@ -28,6 +29,10 @@ def devhost_device() -> DeviceInfo:
 @hookimpl
 def devhost_probe() -> ProbeResult:
     """Count the devices through the driver, which needs no torch."""
+    # The driver knows of these two as well, but then its native code would have been loaded. Any
+    # other list has at least one device in it, or is an error that the driver explains.
+    if os.environ.get("OPENREG_VISIBLE_DEVICES") in ("", "-1"):
+        return ProbeResult(available=False, reason="OPENREG_VISIBLE_DEVICES hides all devices")
     from devhost_openreg import _driver
 
     try:
@@ -36,8 +41,6 @@ def devhost_probe() -> ProbeResult:
         )
     except _driver.DriverError as error:
         return ProbeResult(available=False, reason=str(error))
-    if not names:
-        return ProbeResult(available=False, reason="OPENREG_VISIBLE_DEVICES hides all devices")
     return ProbeResult(available=True, devices=names)
 
 
