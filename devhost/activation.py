@@ -220,7 +220,7 @@ class _Attempt:
         plugin = record.plugin
         with self._step(record, "import", f"importing {plugin.value}", State.IMPORTED):
             hook_module: object = plugin.load()
-        if _is_being_imported(plugin.module):
+        if is_being_imported(plugin.module):
             raise PluginError(
                 plugin.describe(),
                 f"is still being imported: {plugin.module} imports torch, and torch loads devhost",
@@ -386,12 +386,13 @@ def _require_free_slot(plugin: InstalledPlugin) -> None:
         raise SlotTakenError(
             f"device plugin {plugin.describe()} stays inactive: PyTorch has one slot for such "
             f"devices and it is taken by {torch_compat.slot_holder()}. Uninstall one of them, or "
-            "keep the other from taking the slot"
+            "keep the other from taking the slot; `devhost doctor` shows what takes it"
         )
 
 
-def _is_being_imported(module_name: str) -> bool:
-    # The import system's own mark on a module whose code is still running.
+def is_being_imported(module_name: str) -> bool:
+    """Return whether a module's code is still running."""
+    # The import system's own mark on it.
     spec = getattr(sys.modules.get(module_name), "__spec__", None)
     return bool(getattr(spec, "_initializing", False))
 
