@@ -79,6 +79,10 @@ class InstalledPlugin:
         """
         return self._entry_point.load()
 
+    def is_called(self, name: str) -> bool:
+        """Return whether ``name`` is the plugin's own name or that of its distribution."""
+        return normalize(name) in (normalize(self.name), normalize(self.distribution))
+
     def describe(self) -> str:
         """Return the plugin as messages name it: device, distribution, version, module, place."""
         where = f"module {self.module} in {self.location}"
@@ -120,7 +124,7 @@ def discover() -> Installed:
         found = entry_points()
         devices = _in_order(found.select(group=DEVICE_GROUP))
         extensions = _in_order(found.select(group=EXTENSION_GROUP))
-        foreign = foreign_backends(found)
+        foreign = tuple(sorted(foreign_backends(found), key=sort_key))
     except Exception as error:
         raise DiscoveryError(
             f"the entry points of the installed distributions cannot be read: "
@@ -129,14 +133,14 @@ def discover() -> Installed:
     return Installed(devices, extensions, time.perf_counter() - start, foreign)
 
 
-def foreign_backends(entry_points: Any) -> tuple[InstalledPlugin, ...]:
-    """Return what else torch calls at the end of `import torch`: vendors' backends, patches.
+def foreign_backends(entry_points: Any) -> list[InstalledPlugin]:
+    """Return what else torch calls at the end of `import torch`: vendors' backends and patches.
 
     Args:
-        entry_points: ``EntryPoints`` of importlib.metadata or of the backport.
+        entry_points: The ``EntryPoints`` of one distribution or of all.
     """
     group = entry_points.select(group=BACKEND_GROUP)
-    return _in_order(entry for entry in group if entry.value != OWN_BACKEND)
+    return [InstalledPlugin(entry) for entry in group if entry.value != OWN_BACKEND]
 
 
 def owner_of(module: str) -> str | None:
@@ -171,6 +175,15 @@ def sort_key(plugin: InstalledPlugin) -> tuple[str, str, str]:
 def normalize(name: str) -> str:
     """Return a device or distribution name in the form in which names are compared (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name.strip()).lower()
+
+
+def nearest_name(name: str, plugins: Iterable[InstalledPlugin]) -> str:
+    """Return `` Did you mean 'x'?`` with the most similar name of a plugin, or an empty string."""
+    import difflib  # only a misspelled name needs it
+
+    known = {normalize(n): n for p in plugins for n in (p.distribution, p.name)}
+    near = difflib.get_close_matches(normalize(name), known, n=1)
+    return f" Did you mean '{known[near[0]]}'?" if near else ""
 
 
 def distribution_name(dist: Any) -> str:

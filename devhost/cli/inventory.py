@@ -11,6 +11,7 @@ from devhost.discovery import (
     EXTENSION_GROUP,
     InstalledPlugin,
     distribution_name,
+    foreign_backends,
     sort_key,
 )
 from devhost.errors import exception_text
@@ -32,10 +33,19 @@ class Unreadable(NamedTuple):
 
 
 class Inventory(NamedTuple):
-    """What `devhost list` shows: everything installed, and what is wrong with how it is."""
+    """Everything installed, and what is wrong with how it is.
+
+    Attributes:
+        devices: Device plugins.
+        extensions: Extensions of devhost.
+        foreign_backends: What else torch calls at the end of `import torch`.
+        shadowed: Device plugins behind another copy of themselves.
+        unreadable: Distributions with damaged metadata.
+    """
 
     devices: tuple[InstalledPlugin, ...]
     extensions: tuple[InstalledPlugin, ...]
+    foreign_backends: tuple[InstalledPlugin, ...]
     shadowed: tuple[Shadowed, ...]
     unreadable: tuple[Unreadable, ...]
 
@@ -44,6 +54,7 @@ def take_inventory() -> Inventory:
     """Return everything that is installed, copies and damage included. Raises nothing."""
     devices: list[InstalledPlugin] = []
     extensions: list[InstalledPlugin] = []
+    foreign: list[InstalledPlugin] = []
     shadowed: list[Shadowed] = []
     unreadable: list[Unreadable] = []
     first_copy: dict[str, str] = {}
@@ -57,17 +68,20 @@ def take_inventory() -> Inventory:
             entry_points = dist.entry_points
             found = [InstalledPlugin(e) for e in entry_points.select(group=DEVICE_GROUP)]
             others = [InstalledPlugin(e) for e in entry_points.select(group=EXTENSION_GROUP)]
+            backends = foreign_backends(entry_points)
         except Exception as error:
             unreadable.append(Unreadable(distribution_name(dist), location, exception_text(error)))
             continue
         if hidden_by is None:
             devices += found
             extensions += others
+            foreign += backends
         else:
             shadowed += [Shadowed(plugin, hidden_by) for plugin in found]
     return Inventory(
         devices=tuple(sorted(devices, key=sort_key)),
         extensions=tuple(sorted(extensions, key=sort_key)),
+        foreign_backends=tuple(sorted(foreign, key=sort_key)),
         shadowed=tuple(sorted(shadowed, key=lambda copy: sort_key(copy.plugin))),
         unreadable=tuple(sorted(unreadable)),
     )

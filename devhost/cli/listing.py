@@ -42,6 +42,16 @@ class Plugin(TypedDict):
     seconds: float | None
 
 
+class ForeignBackend(TypedDict):
+    """Another package that torch calls at the end of `import torch`."""
+
+    name: str
+    distribution: str
+    version: str
+    location: str
+    entry_point: str
+
+
 class Choice(TypedDict):
     """What `import torch` does."""
 
@@ -59,6 +69,7 @@ class Report(TypedDict):
     torch: str | None
     selection: Choice
     plugins: list[Plugin]
+    foreign_backends: list[ForeignBackend]
 
 
 def make_report(timeout: float, while_waiting: Callable[[], None]) -> Report:
@@ -114,6 +125,16 @@ def make_report(timeout: float, while_waiting: Callable[[], None]) -> Report:
             "autoload": os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1",
         },
         "plugins": rows,
+        "foreign_backends": [
+            {
+                "name": backend.name,
+                "distribution": backend.distribution,
+                "version": backend.version,
+                "location": backend.location,
+                "entry_point": backend.value,
+            }
+            for backend in inventory.foreign_backends
+        ],
     }
 
 
