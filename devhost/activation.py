@@ -40,15 +40,16 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from devhost.discovery import InstalledPlugin
-    from devhost.types import ProbeResult
+    from devhost.types import AmpPolicy, DeviceRng, DeviceRuntime, ProbeResult
 
 STRICT_VARIABLE = "DEVHOST_STRICT"
+STRICT_VALUES = ("", "0", "1")
 
 logger = logging.getLogger("devhost")
 
 _lock = threading.RLock()
 _running = False
-_active: _Attempt | None = None  # keeps what a device needs alive: hooks, Python kernels
+_active: _Attempt | None = None  # keeps what a device needs alive: hooks, what it supplied
 
 
 def load() -> None:
@@ -95,6 +96,27 @@ def run(installed: Installed | None = None, start: float | None = None) -> None:
             keep(attempt.journal)
 
 
+class Supplied(NamedTuple):
+    """What the active device's plugin supplied.
+
+    Attributes:
+        kernels: What it registered.
+        runtime: What ``devhost_runtime`` returned.
+        rng: What ``devhost_rng`` returned; None if there is no such hook.
+        amp: What ``devhost_amp`` returned; None if there is no such hook.
+    """
+
+    kernels: KernelRegistry
+    runtime: DeviceRuntime
+    rng: DeviceRng | None
+    amp: AmpPolicy | None
+
+
+def supplied() -> Supplied | None:
+    """Return what the active device's plugin supplied; None without an available device."""
+    return _active.supplied if _active is not None else None
+
+
 class _Prepared(NamedTuple):
     """A plugin that is imported, checked and probed."""
 
@@ -115,7 +137,7 @@ class _Attempt:
         self.journal = Journal()
         self._strict = strict
         self._manager: Hooks | None = None
-        self._kernels: KernelRegistry | None = None  # of the active device
+        self.supplied: Supplied | None = None  # by the active device's plugin
 
     def run(self, installed: Installed | None) -> None:
         """Activate the first available plugin of those that are selected.
@@ -292,7 +314,7 @@ class _Attempt:
         except BaseException:
             kernels.discard()
             raise
-        self._kernels = kernels
+        self.supplied = Supplied(kernels, runtime, rng, amp)
         self._take_slot(record, info.name, module)
         if amp is not None:
             torch_compat.set_autocast_dtype(info.name, amp.default_dtype)
@@ -413,6 +435,6 @@ def _remedy(plugin: InstalledPlugin, error: BaseException) -> str:
 
 def _is_strict() -> bool:
     value = os.environ.get(STRICT_VARIABLE, "").strip()
-    if value not in ("", "0", "1"):
+    if value not in STRICT_VALUES:
         logger.error("devhost: %s=%s is ignored: it must be 0 or 1", STRICT_VARIABLE, value)
     return value == "1"

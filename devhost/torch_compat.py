@@ -17,7 +17,7 @@ from devhost.discovery import owner_of
 
 if TYPE_CHECKING:
     import enum
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from types import ModuleType
 
@@ -36,6 +36,8 @@ IN_TREE_DEVICES = frozenset({
 # fmt: on
 """Device types that torch.device knows by itself. Newer ones are found by asking it."""
 
+AUTOLOAD_VARIABLE = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+
 LOADER_PREFIXES = ("cpu", "cuda", "hpu", "meta", "mps", "mtia", "xpu")
 """Devices with a loader of their own in torch.load, which has matched locations by prefix.
 
@@ -49,6 +51,11 @@ class _Comparable(Protocol):
     def release(self) -> tuple[int, ...]: ...
     def __lt__(self, other: Any, /) -> bool: ...
     def __ge__(self, other: Any, /) -> bool: ...
+
+
+def autoload_is_enabled(environ: Mapping[str, str]) -> bool:
+    """Return whether `import torch` calls the entry points of the group ``torch.backends``."""
+    return environ.get(AUTOLOAD_VARIABLE, "1") == "1"  # for exactly this value
 
 
 def slot_name() -> str:

@@ -1,4 +1,4 @@
-"""The process in which `devhost list` runs one plugin's code, so that it may crash or hang there.
+"""The process in which a command runs one plugin's code, so that it may crash or hang there.
 
 Reports to the parent as lines of JSON: ``{"stage": ...}`` before each step, which tells where a
 crash happened, and ``{"result": ...}`` at the end.
@@ -12,7 +12,7 @@ import sys
 import time
 from importlib.metadata import EntryPoint
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from devhost import checks, torch_compat
 from devhost.discovery import DEVICE_GROUP, EXTENSION_GROUP
@@ -20,13 +20,18 @@ from devhost.errors import exception_text
 from devhost.manager import Hooks
 from devhost.types import DeviceInfo
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Send: TypeAlias = Callable[[dict[str, Any]], None]
+
 
 def main(request: dict[str, Any]) -> None:
     """Do what the parent asks and end the process.
 
     Args:
-        request: ``{"inspect": {"name", "value", "torch"}}`` or
-            ``{"select": {"extensions": [...], "candidates": [...]}}``.
+        request: What to do and with which arguments: one of ``{"inspect": {...}}`` and
+            ``{"select": {...}}``, or ``{"trial": ..., ...}`` for those in ``trials``.
     """
     # The plugin may print: its output goes where errors go, the real one is for the parent.
     channel = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
@@ -37,7 +42,7 @@ def main(request: dict[str, Any]) -> None:
         channel.flush()
 
     try:
-        answer = inspect(request["inspect"], send) if "inspect" in request else ask(request, send)
+        answer = _answer(request, send)
     except BaseException as error:  # SystemExit as well: whatever it is, it is the answer
         answer = {"error": exception_text(error)}
     send({"result": answer})
@@ -45,7 +50,17 @@ def main(request: dict[str, Any]) -> None:
     os._exit(0)
 
 
-def inspect(request: dict[str, Any], send: Any) -> dict[str, Any]:
+def _answer(request: dict[str, Any], send: Send) -> dict[str, Any]:
+    if "inspect" in request:
+        return inspect(request["inspect"], send)
+    if "select" in request:
+        return ask(request["select"], send)
+    from devhost.cli import trials  # not for `devhost list`, which is to be fast
+
+    return trials.TRIALS[request["trial"]](request, send)
+
+
+def inspect(request: dict[str, Any], send: Send) -> dict[str, Any]:
     """Import a device plugin, check it and probe it.
 
     Returns:
@@ -93,14 +108,14 @@ def inspect(request: dict[str, Any], send: Any) -> dict[str, Any]:
     }
 
 
-def ask(request: dict[str, Any], send: Any) -> dict[str, Any]:
+def ask(request: dict[str, Any], send: Send) -> dict[str, Any]:
     """Ask the extensions' ``devhost_select``; those that cannot be loaded are left out.
 
     Returns:
         ``choice``: what was answered, or None.
     """
     hooks = Hooks()
-    for name, value in request["select"]["extensions"]:
+    for name, value in request["extensions"]:
         send({"stage": f"loading extension {name}"})
         try:
             extension = EntryPoint(name, value, EXTENSION_GROUP).load()
@@ -109,5 +124,5 @@ def ask(request: dict[str, Any], send: Any) -> dict[str, Any]:
         except BaseException as error:
             print(f"extension {name}: {exception_text(error)}", file=sys.stderr)
     send({"stage": "calling devhost_select()"})
-    candidates = [SimpleNamespace(**c) for c in request["select"]["candidates"]]
+    candidates = [SimpleNamespace(**c) for c in request["candidates"]]
     return {"choice": hooks.select(candidates)}

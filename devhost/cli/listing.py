@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import devhost
+from devhost import torch_compat
 from devhost.cli.inventory import take_inventory
 from devhost.cli.processes import Child
 from devhost.errors import SelectionError, one_line
@@ -121,8 +122,7 @@ def make_report(timeout: float, while_waiting: Callable[[], None]) -> Report:
         "selection": {
             "device": active["name"] if active is not None else None,
             "reason": selection.reason,
-            # torch autoloads for exactly this value.
-            "autoload": os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1",
+            "autoload": torch_compat.autoload_is_enabled(os.environ),
         },
         "plugins": rows,
         "foreign_backends": [
