@@ -8,6 +8,7 @@ while `import torch` is still on its way, or without torch.
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
 import sys
 import warnings
@@ -93,16 +94,15 @@ def call_after_backends(function: Callable[[], None]) -> None:
     Raises:
         BaseException: From `import torch`, whatever ``function`` raises.
     """
-    from torch import _logging
-
-    set_up_logging = _logging._init_logs
+    logging: Any = importlib.import_module("torch._logging")
+    set_up_logging = logging._init_logs
 
     def first_function(*arguments: Any) -> None:
-        _logging._init_logs = set_up_logging
+        logging._init_logs = set_up_logging
         function()
         set_up_logging(*arguments)
 
-    _logging._init_logs = first_function
+    logging._init_logs = first_function
 
 
 def take_slot(name: str, module: ModuleType) -> None:

@@ -62,7 +62,9 @@ def foreign(site, base, request):
 
 def test_the_order_is_the_one_meant(foreign):
     foreign.add("pass")
-    expected = "['vendor', 'devhost']\n" if foreign.position == "before" else "['devhost', 'vendor']\n"
+    expected = (
+        "['vendor', 'devhost']\n" if foreign.position == "before" else "['devhost', 'vendor']\n"
+    )
     assert foreign.order() == expected
 
 

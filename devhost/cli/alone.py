@@ -55,9 +55,9 @@ def activate(plugin: InstalledPlugin, send: Send) -> dict[str, Any]:
     Extensions are left out as well. ``DEVHOST_DISABLE`` and the like are obeyed.
 
     Returns:
-        ``state`` that it came to and ``reason``; for one that failed, ``problem`` and ``remedy``, or
-        ``error``, and a ``traceback`` if something was raised; ``imports_torch``: whether its hook module does by itself; ``logged``: what
-        devhost had to say on the way.
+        ``state`` that it came to and ``reason``; for one that failed, ``problem`` and ``remedy``,
+        or ``error``, and a ``traceback`` if something was raised; ``imports_torch``: whether its
+        hook module does by itself; ``logged``: what devhost had to say on the way.
     """
     problems = list(checks.name_problems(plugin.name))
     if problems:  # among them names that DEVHOST_DEVICE cannot give

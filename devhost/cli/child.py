@@ -57,7 +57,7 @@ def _answer(request: dict[str, Any], send: Send) -> dict[str, Any]:
         return ask(request["select"], send)
     from devhost.cli import trials  # not for `devhost list`, which is to be fast
 
-    return trials.TRIALS[request["trial"]](request, send)
+    return trials.run(request, send)
 
 
 def inspect(request: dict[str, Any], send: Send) -> dict[str, Any]:

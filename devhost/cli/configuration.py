@@ -1,4 +1,4 @@
-"""Checks of the environment variables that devhost reads, and of those that it might be meant to."""
+"""Checks of the environment variables that devhost reads, and of those that look like it."""
 
 from __future__ import annotations
 
@@ -36,12 +36,14 @@ def configuration_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 def _unknown(ours: Mapping[str, str]) -> Iterator[Finding]:
     for name in sorted(set(ours) - set(KNOWN)):
-        near = difflib.get_close_matches(name, KNOWN, n=1, cutoff=0.5)
+        # Without what they all begin with, which would make any two of them alike.
+        known = {known.removeprefix(PREFIX): known for known in KNOWN}
+        near = difflib.get_close_matches(name.removeprefix(PREFIX), known, n=1)
         yield warning(
             "configuration",
             name,
             f"{name} is set, and devhost has no such variable: it has no effect",
-            f"Did you mean {near[0]}?" if near else f"devhost reads {', '.join(KNOWN)}",
+            f"Did you mean {known[near[0]]}?" if near else f"devhost reads {', '.join(KNOWN)}",
         )
 
 

@@ -27,14 +27,13 @@ _COMPOSITE_KEYS = (
 )
 
 
-def describe(request: dict[str, Any], send: Send) -> dict[str, Any]:
+def describe(plugin: InstalledPlugin, send: Send) -> dict[str, Any]:
     """Activate a plugin alone and describe it, as far as that is possible.
 
     Returns:
         ``state`` and ``reason``, and ``traceback`` if it failed; ``info``, ``probe`` and ``hooks``
         if its hooks can be called; ``devices``, ``module`` and ``kernels`` if it is active.
     """
-    plugin = alone.find(request)
     answer: dict[str, Any] = {}
     try:
         answer |= _from_hooks(plugin, send)

@@ -42,7 +42,7 @@ class Outcome(NamedTuple):
 
 
 def run_all(
-    jobs: Sequence[Job], timeout: float, on_end: Callable[[int], None] = lambda ended: None
+    jobs: Sequence[Job], timeout: float, on_end: Callable[[int], None] | None = None
 ) -> list[Outcome]:
     """Run a child for each job, as many at a time as there are processors.
 
@@ -68,7 +68,8 @@ def run_all(
                 if child.has_ended() or seconds > timeout:
                     outcomes[index] = Outcome(*child.wait(0, timeout), seconds)
                     del running[index]
-                    on_end(len(outcomes))
+                    if on_end is not None:
+                        on_end(len(outcomes))
             if running:
                 time.sleep(_POLL_SECONDS)
     return [outcomes[index] for index in range(len(jobs))]

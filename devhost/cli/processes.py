@@ -48,9 +48,7 @@ class Child:
         environ: Environment variables that it gets beside those of this process.
     """
 
-    def __init__(
-        self, request: dict[str, Any], environ: Mapping[str, str] = NO_AUTOLOAD
-    ) -> None:
+    def __init__(self, request: dict[str, Any], environ: Mapping[str, str] = NO_AUTOLOAD) -> None:
         # Files, not pipes: a pipe fills up, and then a child waits for being read that waits for
         # its turn behind one that hangs.
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__

@@ -22,7 +22,7 @@ def redacted(text: str) -> str:
 
     ``<prefix>`` is the environment, ``<base>`` the Python it was made from, ``<cwd>`` the current
     folder, ``~`` the home folder; of other paths, unless they are the system's, the last component
-    stays. ``<user>`` and ``<host>`` are the user's and the machine's name.
+    stays, or what comes from ``site-packages`` on. ``<user>`` and ``<host>`` are the user's and the machine's name.
     """
     for path, placeholder in _places():
         # Not in the middle of a longer name: /home/al is no part of /home/alice.
@@ -63,7 +63,10 @@ def _without_folders(match: re.Match[str]) -> str:
     path = match[0]
     if path == "/" or _is_system(path):
         return path
-    return f"<...>/{path.rstrip('/').rpartition('/')[2]}"
+    # Where something lies in an installation tells nothing of whose it is.
+    installed = re.search(r"(?:site|dist)-packages/", path)
+    start = installed.start() if installed else path.rstrip("/").rindex("/") + 1
+    return f"<...>/{path[start:].rstrip('/')}"
 
 
 def _is_system(path: str) -> bool:

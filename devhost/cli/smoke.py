@@ -6,21 +6,23 @@ floating-point type, so that results are compared for equality.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import functools
+from typing import TYPE_CHECKING, NamedTuple
 
 from devhost import torch_compat
 from devhost.amp import AUTOCAST_KEY
 from devhost.errors import exception_text, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import torch
 
     from devhost.activation import Supplied
     from devhost.cli.child import Send
+    from devhost.types import AmpPolicy
 
-    Test = Callable[[torch.device, Supplied], None]
+    Test = Callable[[torch.device], None]
 
 SEED = 7
 
@@ -32,8 +34,8 @@ class _Wrong(Exception):  # noqa: N818 - no error of the program: a finding
 class _Case(NamedTuple):
     name: str
     doing: str
-    hook: str | None  # the field of Supplied without which there is nothing to test
-    test: Test
+    test: Test | None  # None if the plugin does not claim to have it
+    hook: str = ""  # by which it would
 
 
 def run(device_type: str, supplied: Supplied, send: Send) -> list[dict[str, str]]:
@@ -47,19 +49,28 @@ def run(device_type: str, supplied: Supplied, send: Send) -> list[dict[str, str]
 
     device = torch.device(device_type, 0)
     results = []
-    for case in _CASES:
-        if case.hook is not None and getattr(supplied, case.hook) is None:
-            result = ("skipped", f"it does not implement devhost_{case.hook}")
+    for case in _cases(supplied):
+        if case.test is None:
+            outcome, text = "skipped", f"it does not implement {case.hook}"
         else:
             send({"stage": case.doing})
-            result = _outcome(case.test, device, supplied)
-        results.append({"name": case.name, "outcome": result[0], "text": result[1]})
+            outcome, text = _outcome(case.test, device, supplied)
+        results.append({"name": case.name, "outcome": outcome, "text": text})
     return results
+
+
+def _cases(supplied: Supplied) -> Iterator[_Case]:
+    yield _Case("round trip", "copying a tensor to the device and back", _round_trip)
+    yield _Case("add", "adding two tensors on the device", _add)
+    random = None if supplied.rng is None else _random
+    yield _Case("random numbers", "drawing random numbers on the device", random, "devhost_rng")
+    cast = None if supplied.amp is None else functools.partial(_autocast, supplied.amp)
+    yield _Case("autocast", "multiplying matrices under autocast", cast, "devhost_amp")
 
 
 def _outcome(test: Test, device: torch.device, supplied: Supplied) -> tuple[str, str]:
     try:
-        test(device, supplied)
+        test(device)
         supplied.runtime.synchronize(0)  # where errors of queued work show
     except NotImplementedError as error:
         return "missing", _first_sentence(error)
@@ -70,7 +81,7 @@ def _outcome(test: Test, device: torch.device, supplied: Supplied) -> tuple[str,
     return "passed", ""
 
 
-def _round_trip(device: torch.device, supplied: Supplied) -> None:
+def _round_trip(device: torch.device) -> None:
     import torch
 
     source = torch.arange(12, dtype=torch.float32).reshape(3, 4)
@@ -80,7 +91,7 @@ def _round_trip(device: torch.device, supplied: Supplied) -> None:
     _compare("a tensor copied to the device and back", there.cpu(), source)
 
 
-def _add(device: torch.device, supplied: Supplied) -> None:
+def _add(device: torch.device) -> None:
     import torch
 
     left = torch.arange(8, dtype=torch.float32)
@@ -89,7 +100,7 @@ def _add(device: torch.device, supplied: Supplied) -> None:
     _compare("the sum of two tensors", total.cpu(), left + right)
 
 
-def _random(device: torch.device, supplied: Supplied) -> None:
+def _random(device: torch.device) -> None:
     import torch
 
     torch.manual_seed(SEED)
@@ -105,16 +116,15 @@ def _random(device: torch.device, supplied: Supplied) -> None:
         raise _Wrong("torch.rand() gives numbers outside [0, 1)")
 
 
-def _autocast(device: torch.device, supplied: Supplied) -> None:
+def _autocast(policy: AmpPolicy, device: torch.device) -> None:
     import torch
 
-    assert supplied.amp is not None  # or this test is skipped
     matrix = torch.arange(16, dtype=torch.float32).reshape(4, 4).remainder(5)
     on_device = matrix.to(device)
     with torch.autocast(device.type):
         product = on_device.mm(on_device)
-    expected = [supplied.amp.default_dtype]
-    if "aten::mm" not in supplied.amp.lower_precision:
+    expected = [policy.default_dtype]
+    if "aten::mm" not in policy.lower_precision:
         # The plugin's C++ decides; without a cast of its own the operator keeps its inputs' type.
         if not torch_compat.has_kernel("aten::mm", AUTOCAST_KEY):
             expected.clear()
@@ -125,14 +135,6 @@ def _autocast(device: torch.device, supplied: Supplied) -> None:
     _compare("mm under autocast", product.cpu().float(), matrix.mm(matrix))
 
 
-_CASES = (
-    _Case("round trip", "copying a tensor to the device and back", None, _round_trip),
-    _Case("add", "adding two tensors on the device", None, _add),
-    _Case("random numbers", "drawing random numbers on the device", "rng", _random),
-    _Case("autocast", "multiplying two matrices under autocast", "amp", _autocast),
-)
-
-
 def _compare(what: str, found: torch.Tensor, expected: torch.Tensor) -> None:
     import torch
 
@@ -140,7 +142,7 @@ def _compare(what: str, found: torch.Tensor, expected: torch.Tensor) -> None:
         raise _Wrong(f"{what} is {_shown(found)}, expected {_shown(expected)}")
 
 
-def _shown(tensor: torch.Tensor) -> Any:
+def _shown(tensor: torch.Tensor) -> str:
     return f"{tensor.flatten().tolist()} ({tensor.dtype})"
 
 

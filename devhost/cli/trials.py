@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from devhost.cli.child import Send
+    from devhost.discovery import InstalledPlugin
 
-    Trial = Callable[[dict[str, Any], Send], dict[str, Any]]
 
-
-def try_torch(request: dict[str, Any], send: Send) -> dict[str, Any]:
+def try_torch(send: Send) -> dict[str, Any]:
     """Import torch alone and add two numbers on the CPU.
 
     Returns:
@@ -44,7 +43,7 @@ def try_torch(request: dict[str, Any], send: Send) -> dict[str, Any]:
     return {"version": str(torch.__version__), "file": torch.__file__}
 
 
-def try_plugin(request: dict[str, Any], send: Send) -> dict[str, Any]:
+def try_plugin(plugin: InstalledPlugin, send: Send) -> dict[str, Any]:
     """Activate a device plugin alone, and test the device.
 
     Returns:
@@ -52,7 +51,6 @@ def try_plugin(request: dict[str, Any], send: Send) -> dict[str, Any]:
         ``built_for_torch``, the version its native part was compiled against, or None;
         ``devices``, how many there are.
     """
-    plugin = alone.find(request)
     answer = alone.activate(plugin, send)
     supplied = activation.supplied()
     if answer["state"] == str(State.ACTIVATED) and supplied is not None:
@@ -63,13 +61,12 @@ def try_plugin(request: dict[str, Any], send: Send) -> dict[str, Any]:
     return answer
 
 
-def try_extension(request: dict[str, Any], send: Send) -> dict[str, Any]:
+def try_extension(extension: InstalledPlugin, send: Send) -> dict[str, Any]:
     """Import an extension and check its hooks.
 
     Returns:
         ``error`` and ``traceback`` if it cannot be imported, or ``problems``, which may be empty.
     """
-    extension = alone.find(request)
     send({"stage": f"importing {extension.value}"})
     try:
         loaded = extension.load()
@@ -79,14 +76,13 @@ def try_extension(request: dict[str, Any], send: Send) -> dict[str, Any]:
     return {"problems": list(checks.hook_problems(loaded, Hooks().manager, device=False))}
 
 
-def try_backend(request: dict[str, Any], send: Send) -> dict[str, Any]:
+def try_backend(backend: InstalledPlugin, send: Send) -> dict[str, Any]:
     """Import torch, then call one entry point of the group ``torch.backends`` as torch would.
 
     Returns:
         ``error`` and ``traceback`` if that fails; ``slot``: the name of PyTorch's slot afterwards,
         None if it is unused; ``holder``: who has it, in words.
     """
-    backend = alone.find(request)
     os.environ[VARIABLE] = NONE  # if it calls devhost.load(), that is no business of its own
     send({"stage": "importing torch"})
     import torch  # noqa: F401
@@ -103,7 +99,7 @@ def try_backend(request: dict[str, Any], send: Send) -> dict[str, Any]:
     return answer
 
 
-def try_import(request: dict[str, Any], send: Send) -> dict[str, Any]:
+def try_import(send: Send) -> dict[str, Any]:
     """Import torch as a program does, with every plugin and backend there is.
 
     If that does not look for plugins, because autoload is switched off, devhost.load() does.
@@ -146,12 +142,18 @@ def try_import(request: dict[str, Any], send: Send) -> dict[str, Any]:
     }
 
 
-TRIALS: dict[str, Trial] = {
-    "torch": try_torch,
+_ON_ONE: dict[str, Callable[[InstalledPlugin, Send], dict[str, Any]]] = {
     "plugin": try_plugin,
     "extension": try_extension,
     "backend": try_backend,
-    "import": try_import,
     "describe": describe,
 }
-"""By the name that a request gives."""
+_ON_ALL: dict[str, Callable[[Send], dict[str, Any]]] = {"torch": try_torch, "import": try_import}
+
+
+def run(request: dict[str, Any], send: Send) -> dict[str, Any]:
+    """Do the trial that ``request["trial"]`` names; those on one plugin get its identity too."""
+    trial = request["trial"]
+    if trial in _ON_ALL:
+        return _ON_ALL[trial](send)
+    return _ON_ONE[trial](alone.find(request), send)

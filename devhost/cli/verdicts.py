@@ -171,7 +171,7 @@ def on_backend(
     """
     result = outcome.result or {}
     who = f"{backend.distribution} {backend.version} ({backend.value})"
-    problem = outcome.failure or result.get("error")
+    problem = _problem(outcome)
     took = f", after taking PyTorch's slot as {result['holder']}" if result.get("slot") else ""
     remedy = (
         f"Update or uninstall {backend.distribution}; {AUTOLOAD_VARIABLE}=0 keeps torch from "
@@ -181,8 +181,7 @@ def on_backend(
         yield error(
             "backend",
             backend.name,
-            f"{who}, which `import torch` calls and devhost has nothing to do with, {_verb(outcome)}"
-            f"{problem}{took}",
+            f"{who}, which `import torch` calls without devhost, {problem}{took}",
             remedy,
             result.get("traceback", ""),
             outcome.seconds,
@@ -205,8 +204,10 @@ def on_backend(
         yield ok("backend", backend.name, cause, outcome.seconds)
 
 
-def _verb(outcome: Outcome) -> str:
-    return "" if outcome.failure else "fails: "
+def _problem(outcome: Outcome) -> str:
+    """Return the clause that says how a trial went wrong; empty if it did not."""
+    raised = (outcome.result or {}).get("error")
+    return outcome.failure or (f"fails: {raised}" if raised else "")
 
 
 def on_import(outcome: Outcome) -> Iterator[Finding]:
@@ -217,12 +218,12 @@ def on_import(outcome: Outcome) -> Iterator[Finding]:
     """
     result: dict[str, Any] = outcome.result or {}
     seconds = outcome.seconds
-    problem = outcome.failure or result.get("error")
+    problem = _problem(outcome)
     if problem:
         yield error(
             "import",
             "",
-            f"with everything that is installed, `import torch` {_verb(outcome)}{problem}",
+            f"with everything that is installed, `import torch` {problem}",
             f"See the other findings; {AUTOLOAD_VARIABLE}=0 imports torch without any plugin",
             result.get("traceback", ""),
             seconds,
@@ -234,8 +235,9 @@ def on_import(outcome: Outcome) -> Iterator[Finding]:
             "import", "", message.removeprefix("devhost: "), _import_remedy(result), seconds=seconds
         )
     device = result["device"]
-    how = "devhost.load()" if result["by_hand"] else "`import torch`"
-    if device is not None and result["by_hand"] and autoload_is_enabled(os.environ):
+    autoload = autoload_is_enabled(os.environ)
+    how = "`import torch`" if autoload else "devhost.load()"
+    if device is not None and autoload and result["by_hand"]:
         yield error(
             "import",
             "",

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
+
+from devhost import torch_compat
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -35,6 +39,7 @@ _NEEDS_ALLOCATOR = (
     "reset_accumulated_memory_stats",
     "mem_get_info",
     "device_memory_used",
+    "empty_cache",
 )
 
 
@@ -53,10 +58,12 @@ class Surface(NamedTuple):
 
 
 def surface(module: ModuleType, supplied: Supplied) -> Surface:
-    """Return where the names of an active device's module come from. Initialises the device."""
-    missing = {
-        name: need for names, need in _lacking(module, supplied) for name in names
-    }
+    """Return where the names of an active device's module come from.
+
+    Raises:
+        RuntimeError: The plugin's allocator cannot tell how much memory is in use.
+    """
+    missing = {name: need for names, need in _lacking(supplied) for name in names}
     own = set(getattr(supplied.runtime, "module_members", ()))
     own |= {
         name
@@ -72,9 +79,9 @@ def surface(module: ModuleType, supplied: Supplied) -> Surface:
     )
 
 
-def _lacking(module: ModuleType, supplied: Supplied) -> list[tuple[tuple[str, ...], str]]:
+def _lacking(supplied: Supplied) -> list[tuple[tuple[str, ...], str]]:
     """Return what the plugin has not got: the names that need it, and what it is."""
-    lacking = []
+    lacking: list[tuple[tuple[str, ...], str]] = []
     if supplied.rng is None:
         lacking.append((_NEEDS_RNG, "the hook devhost_rng"))
     if supplied.amp is None:
@@ -86,10 +93,17 @@ def _lacking(module: ModuleType, supplied: Supplied) -> list[tuple[tuple[str, ..
     if not hasattr(supplied.runtime, "set_memory_fraction"):
         names = ("set_per_process_memory_fraction",)
         lacking.append((names, "the runtime's set_memory_fraction"))
+    # PyTorch is asked, and not the module, in which the plugin may have functions of its own.
     try:
-        module.memory_allocated()
-    except NotImplementedError:
+        torch.accelerator.memory_allocated(0)
+    except RuntimeError as error:
+        if not torch_compat.is_missing_device_allocator(error):
+            raise
         lacking.append((_NEEDS_ALLOCATOR, "an allocator that is a c10::DeviceAllocator"))
+    try:
+        torch.accelerator.get_device_capability(0)
+    except RuntimeError:
+        lacking.append((("get_device_capability",), "a device guard that knows the capability"))
     return lacking
 
 

@@ -1,5 +1,8 @@
 """The command line itself: arguments, exit status, output."""
 
+import json
+import os
+import shlex
 import subprocess
 
 import pytest
@@ -19,6 +22,11 @@ import devhost
         (["list", "--timeout", "soon"], 2, "'soon' is not a positive number of seconds"),
         (["list", "--timeout", "-1"], 2, "'-1' is not a positive number of seconds"),
         (["list", "--timeout", "inf"], 2, "'inf' is not a positive number of seconds"),
+        (["doctor", "--help"], 0, "give up on a plugin after this time (default: 60)"),
+        (["doctor", "openreg"], 2, "unrecognized arguments: openreg"),
+        (["doctor", "--timeout", "0"], 2, "'0' is not a positive number of seconds"),
+        (["info", "--help"], 0, "name of a device or of a distribution"),
+        (["info"], 2, "the following arguments are required: NAME"),
     ],
 )
 def test_arguments(site, arguments, status, words):
@@ -27,10 +35,14 @@ def test_arguments(site, arguments, status, words):
     assert words in (result.stdout if status == 0 else result.stderr)
 
 
-def test_output_that_nobody_reads(site):
+COMMANDS = [["list"], ["doctor", "--json"], ["info", "minimal"]]
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_output_that_nobody_reads(site, arguments):
     site.add_package("minimal")
     process = subprocess.Popen(
-        site.command("-m", "devhost", "list"),
+        site.command("-m", "devhost", *arguments),
         env=site.environ({}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -40,6 +52,40 @@ def test_output_that_nobody_reads(site):
     process.stderr.close()
     assert process.wait(60) == 1
     assert errors == b""
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_output_that_is_closed(site, arguments):
+    site.add_package("minimal")
+    command = shlex.join(site.command("-m", "devhost", *arguments))
+    closed = subprocess.run(
+        ["sh", "-c", f"{command} >&-"],
+        env=site.environ({}),
+        cwd=site.cwd(),
+        stderr=subprocess.PIPE,
+        timeout=120,
+    )
+    assert (closed.returncode, closed.stderr) == (1, b"")
+
+
+def test_progress_is_shown_on_a_terminal_only(site):
+    terminal, stderr = os.openpty()
+    done = subprocess.run(
+        site.command("-m", "devhost", "doctor", "--json"),
+        env=site.environ({"TERM": "xterm"}),
+        cwd=site.cwd(),
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        timeout=120,
+    )
+    os.close(stderr)
+    shown = os.read(terminal, 1 << 16).decode()
+    os.close(terminal)
+    assert json.loads(done.stdout)["severity"] == "ok"
+    assert "checking" in shown
+    assert "2/2" in shown
+    # The bar is taken away at the end, and the cursor is there again.
+    assert shown.rstrip().endswith(("\x1b[2K", "\x1b[?25h"))
 
 
 def test_terminal_that_knows_ascii_only(site):
