@@ -19,7 +19,7 @@ from devhost.cli.configuration import configuration_findings
 from devhost.cli.conflicts import conflict_findings
 from devhost.cli.environment import devhost_findings, python_findings, supported_torch
 from devhost.cli.findings import worst
-from devhost.cli.inventory import take_inventory
+from devhost.cli.inventory import installed_torch, take_inventory
 from devhost.cli.pool import Job, run_all
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def make_report(timeout: float, progress: Progress) -> Report:
         *conflict_findings(inventory),
     ]
     # torch first: where it does not work no plugin does, and saying so once is enough.
-    progress(0, 1)
+    plugins = (*inventory.devices, *inventory.extensions, *inventory.foreign_backends)
+    progress(0, 2 + len(plugins))
     (outcome,) = run_all([Job({"trial": "torch"})], timeout)
     findings += verdicts.on_torch(outcome, supported_torch())
     torch_version = outcome.result.get("version") if outcome.result is not None else None
@@ -114,7 +115,15 @@ def _try_without_torch(inventory: Inventory, timeout: float, progress: Progress)
     """Look at the plugins as `devhost list` does, which needs no torch."""
     jobs = [
         *(
-            Job({"inspect": {"name": plugin.name, "value": plugin.value, "torch": None}})
+            Job(
+                {
+                    "inspect": {
+                        "name": plugin.name,
+                        "value": plugin.value,
+                        "torch": installed_torch(),
+                    }
+                }
+            )
             for plugin in inventory.devices
         ),
         *(Job({"trial": "extension", **identity(plugin)}) for plugin in inventory.extensions),

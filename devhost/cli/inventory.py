@@ -50,6 +50,14 @@ class Inventory(NamedTuple):
     unreadable: tuple[Unreadable, ...]
 
 
+def installed_torch() -> str | None:
+    """Return the version of the installed torch; None if there is none, or its metadata is bad."""
+    try:
+        return importlib_metadata.version("torch")
+    except Exception:  # what bad metadata raises differs by reader and version
+        return None
+
+
 def take_inventory() -> Inventory:
     """Return everything that is installed, copies and damage included. Raises nothing."""
     devices: list[InstalledPlugin] = []

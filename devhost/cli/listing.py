@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import devhost
 from devhost import torch_compat
-from devhost.cli.inventory import take_inventory
+from devhost.cli.inventory import installed_torch, take_inventory
 from devhost.cli.processes import Child
 from devhost.errors import SelectionError, one_line
 from devhost.selection import Selection, select
@@ -81,7 +81,7 @@ def make_report(timeout: float, while_waiting: Callable[[], None]) -> Report:
         while_waiting: Called while the plugins' processes are running.
     """
     inventory = take_inventory()
-    torch_version = _torch_version()
+    torch_version = installed_torch()
     started = time.monotonic()
     rows: list[Plugin] = []
     with contextlib.ExitStack() as stack:
@@ -222,12 +222,3 @@ def _active(
             if row["status"] == status:
                 return row
     return None
-
-
-def _torch_version() -> str | None:
-    import importlib_metadata
-
-    try:
-        return importlib_metadata.version("torch")
-    except importlib_metadata.PackageNotFoundError:
-        return None

@@ -22,7 +22,8 @@ def redacted(text: str) -> str:
 
     ``<prefix>`` is the environment, ``<base>`` the Python it was made from, ``<cwd>`` the current
     folder, ``~`` the home folder; of other paths, unless they are the system's, the last component
-    stays, or what comes from ``site-packages`` on. ``<user>`` and ``<host>`` are the user's and the machine's name.
+    stays, or what comes from ``site-packages`` on. ``<user>`` and ``<host>`` are the names of the
+    user and of the machine.
     """
     for path, placeholder in _places():
         # Not in the middle of a longer name: /home/al is no part of /home/alice.

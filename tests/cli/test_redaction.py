@@ -1,7 +1,6 @@
 """What goes into a bug report says nothing about the person who sends it."""
 
 import getpass
-import os
 import platform
 import re
 import sys
@@ -70,7 +69,7 @@ def test_without_folder_and_name(monkeypatch, tmp_path):
         raise KeyError("getpwuid(): uid not found: 12345")
 
     monkeypatch.setattr(getpass, "getuser", nobody)
-    assert redacted(f"in {os.path.dirname(gone)}") == f"in <...>/{tmp_path.name}"
+    assert redacted(f"in {gone.parent}") == f"in <...>/{tmp_path.name}"
 
 
 def test_report_of_a_plugin_in_a_home_folder(site, tmp_path):
