@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 def identity(plugin: InstalledPlugin) -> dict[str, Any]:
     """Return what a child process finds the same plugin by."""
-    return {"name": plugin.name, "value": plugin.value, "location": plugin.location}
+    return {
+        "name": plugin.name,
+        "value": plugin.value,
+        "distribution": plugin.distribution,
+        "location": plugin.location,
+    }
 
 
 def find(request: dict[str, Any]) -> InstalledPlugin:
