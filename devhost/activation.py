@@ -70,12 +70,18 @@ def load() -> None:
     run()
 
 
-def run(installed: Installed | None = None, start: float | None = None) -> None:
+def run(
+    installed: Installed | None = None,
+    start: float | None = None,
+    only: InstalledPlugin | None = None,
+) -> None:
     """Take the path, once per process. See load(); torch must have been imported, or nearly.
 
     Args:
         installed: What is installed, if the caller has looked already.
         start: When the caller began, as ``time.perf_counter()`` tells it; None for now.
+        only: A plugin to take along the path by itself, whatever else is installed and configured.
+            What goes wrong is raised then.
     """
     global _running, _active
     with _lock:
@@ -84,10 +90,13 @@ def run(installed: Installed | None = None, start: float | None = None) -> None:
         if _running or _active is not None:
             return
         _running = True
-        attempt = _Attempt(strict=_is_strict())
+        attempt = _Attempt(strict=only is not None or _is_strict())
         start = time.perf_counter() if start is None else start
         try:
-            attempt.run(installed)
+            if only is None:
+                attempt.run(installed)
+            else:
+                attempt.run_only(only)
         finally:
             _running = False
             if attempt.journal.device is not None:
@@ -155,6 +164,15 @@ class _Attempt:
             self._report(error)
             return
         self._activate_first(self._mark(selection))
+
+    def run_only(self, plugin: InstalledPlugin) -> None:
+        """Activate one plugin without asking for a choice, or for extensions.
+
+        Raises:
+            DevhostError: What went wrong, if strict.
+        """
+        self.journal.open(Installed((plugin,), (), seconds=0.0))
+        self._activate_first(self._mark(Selection((plugin,), "it is looked at by itself")))
 
     # Selecting
 
@@ -367,6 +385,8 @@ class _Attempt:
         self, record: PluginRecord, name: str, doing: str, state: State | None = None
     ) -> Iterator[None]:
         """Record a step; whatever it raises becomes a PluginError that says what it was doing."""
+        # If the process crashes or hangs now, this is the last that is heard of it.
+        logger.debug("devhost: '%s': %s", record.plugin.name, doing)
         try:
             with record.step(name, state):
                 yield

@@ -4,34 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import sys
 from typing import TYPE_CHECKING, Any
 
-from devhost import activation, checks
+from devhost import activation
 from devhost import journal as journal_module
 from devhost.cli.inventory import take_inventory
-from devhost.discovery import Installed
 from devhost.errors import DevhostError, PluginError, one_line
-from devhost.journal import State, traceback_text
+from devhost.journal import traceback_text
 from devhost.manager import Hooks
-from devhost.selection import VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from devhost.cli.child import Send
     from devhost.discovery import InstalledPlugin
 
 
+_IDENTITY = ("name", "value", "location", "distribution")  # those that cost nothing first
+
+
 def identity(plugin: InstalledPlugin) -> dict[str, Any]:
     """Return what a child process finds the same plugin by."""
-    return {
-        "name": plugin.name,
-        "value": plugin.value,
-        "distribution": plugin.distribution,
-        "location": plugin.location,
-    }
+    return {field: getattr(plugin, field) for field in _IDENTITY}
 
 
 def find(request: dict[str, Any]) -> InstalledPlugin:
@@ -42,7 +36,7 @@ def find(request: dict[str, Any]) -> InstalledPlugin:
     """
     inventory = take_inventory()
     for plugin in (*inventory.devices, *inventory.extensions, *inventory.foreign_backends):
-        if identity(plugin).items() <= request.items():
+        if all(getattr(plugin, field) == request[field] for field in _IDENTITY):
             return plugin
     raise LookupError(f"{request['value']} is no longer installed in {request['location']}")
 
@@ -55,36 +49,21 @@ def hooks_of(plugin: InstalledPlugin) -> Hooks:
 
 
 def activate(plugin: InstalledPlugin, send: Send) -> dict[str, Any]:
-    """Take the plugin along the whole path of `import torch`, as if no other were installed.
-
-    Extensions are left out as well. ``DEVHOST_DISABLE`` and the like are obeyed.
+    """Take the plugin along the whole path of `import torch`, as if nothing else were installed.
 
     Returns:
         ``state`` that it came to and ``reason``; for one that failed, ``problem`` and ``remedy``,
-        or ``error``, and a ``traceback`` if something was raised; ``imports_torch``: whether its
-        hook module does by itself; ``logged``: what devhost had to say on the way.
+        or ``error``, and a ``traceback`` if something was raised; ``logged``: what devhost had to
+        say on the way.
     """
-    problems = list(checks.name_problems(plugin.name))
-    if problems:  # among them names that DEVHOST_DEVICE cannot give
-        return {
-            "state": str(State.FAILED),
-            "problem": f"cannot be the name of a device: {'; '.join(problems)}",
-            "remedy": f"Rename the device, in the entry points of {plugin.distribution}",
-        }
-    send({"stage": f"importing {plugin.value}"})
-    # What it raises, it raises again in activation, where it is explained.
-    with contextlib.suppress(BaseException):
-        plugin.load()
-    answer: dict[str, Any] = {"imports_torch": "torch" in sys.modules}
     send({"stage": "importing torch"})
     import torch  # noqa: F401
 
-    send({"stage": "activating it"})
-    os.environ[VARIABLE] = plugin.name
-    os.environ[activation.STRICT_VARIABLE] = "1"
-    with logged() as answer["logged"]:
+    answer: dict[str, Any] = {}
+    prefix = f"devhost: '{plugin.name}': "
+    with logged(lambda step: send({"stage": step.removeprefix(prefix)})) as answer["logged"]:
         try:
-            activation.run(Installed((plugin,), (), 0.0))
+            activation.run(only=plugin)
         except DevhostError as error:
             if isinstance(error, PluginError):
                 answer["problem"], answer["remedy"] = error.problem, error.remedy
@@ -100,16 +79,24 @@ def activate(plugin: InstalledPlugin, send: Send) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def logged() -> Iterator[list[tuple[str, str]]]:
-    """Yield the list of what devhost logs meanwhile: level and message, warnings and worse."""
+def logged(on_step: Callable[[str], None]) -> Iterator[list[tuple[str, str]]]:
+    """Yield the list of what devhost logs meanwhile: level and message, warnings and worse.
+
+    Args:
+        on_step: Called with each message about a step that is beginning.
+    """
     messages: list[tuple[str, str]] = []
 
     class Recorder(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            messages.append((record.levelname, record.getMessage()))
+            if record.levelno == logging.DEBUG:
+                on_step(record.getMessage())
+            elif record.levelno >= logging.WARNING:
+                messages.append((record.levelname, record.getMessage()))
 
-    recorder = Recorder(logging.WARNING)
+    recorder = Recorder()
     activation.logger.addHandler(recorder)
+    activation.logger.setLevel(logging.DEBUG)  # of a process that is there for nothing else
     try:
         yield messages
     finally:

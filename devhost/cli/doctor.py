@@ -6,6 +6,7 @@ Nothing here imports torch or a plugin: they are tried in child processes, which
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import platform
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from devhost.cli.findings import Finding, Severity
     from devhost.cli.inventory import Inventory
+    from devhost.cli.pool import Outcome
 
     Progress = Callable[[int, int], None]
     """Called with the number of children that have ended, and of all that are known so far."""
@@ -63,8 +65,7 @@ def make_report(timeout: float, progress: Progress) -> Report:
         *conflict_findings(inventory),
     ]
     # torch first: where it does not work no plugin does, and saying so once is enough.
-    plugins = (*inventory.devices, *inventory.extensions, *inventory.foreign_backends)
-    progress(0, 2 + len(plugins))
+    progress(0, 1)
     (outcome,) = run_all([Job({"trial": "torch"})], timeout)
     findings += verdicts.on_torch(outcome, supported_torch())
     torch_version = outcome.result.get("version") if outcome.result is not None else None
@@ -93,17 +94,19 @@ def print_json(report: Report) -> None:
 
 def _try_everything(inventory: Inventory, timeout: float, progress: Progress) -> list[Finding]:
     jobs = [
+        *_inspections(inventory),
         *(Job({"trial": "plugin", **identity(plugin)}) for plugin in inventory.devices),
         *(Job({"trial": "extension", **identity(plugin)}) for plugin in inventory.extensions),
         *(Job({"trial": "backend", **identity(plugin)}) for plugin in inventory.foreign_backends),
         # With the user's own settings, as a program does it.
         Job({"trial": "import"}, environ={}),
     ]
-    outcomes = iter(run_all(jobs, timeout, lambda ended: progress(1 + ended, 1 + len(jobs))))
+    outcomes = iter(_run(jobs, timeout, progress))
     findings: list[Finding] = []
-    # The iterator on the right of each pair, so that nothing of it is lost when the left one ends.
-    for plugin, outcome in zip(inventory.devices, outcomes, strict=False):
-        findings += verdicts.on_plugin(plugin, outcome)
+    inspected = list(itertools.islice(outcomes, len(inventory.devices)))
+    # The iterator comes last, so that nothing of it is lost where the others end.
+    for plugin, before, outcome in zip(inventory.devices, inspected, outcomes, strict=False):
+        findings += verdicts.on_plugin(plugin, before, outcome)
     for plugin, outcome in zip(inventory.extensions, outcomes, strict=False):
         findings += verdicts.on_extension(plugin, outcome)
     for plugin, outcome in zip(inventory.foreign_backends, outcomes, strict=False):
@@ -112,26 +115,28 @@ def _try_everything(inventory: Inventory, timeout: float, progress: Progress) ->
 
 
 def _try_without_torch(inventory: Inventory, timeout: float, progress: Progress) -> list[Finding]:
-    """Look at the plugins as `devhost list` does, which needs no torch."""
     jobs = [
-        *(
-            Job(
-                {
-                    "inspect": {
-                        "name": plugin.name,
-                        "value": plugin.value,
-                        "torch": installed_torch(),
-                    }
-                }
-            )
-            for plugin in inventory.devices
-        ),
+        *_inspections(inventory),
         *(Job({"trial": "extension", **identity(plugin)}) for plugin in inventory.extensions),
     ]
-    outcomes = iter(run_all(jobs, timeout, lambda ended: progress(1 + ended, 1 + len(jobs))))
+    outcomes = iter(_run(jobs, timeout, progress))
     findings: list[Finding] = []
     for plugin, outcome in zip(inventory.devices, outcomes, strict=False):
         findings += verdicts.on_plugin_without_torch(plugin, outcome)
     for plugin, outcome in zip(inventory.extensions, outcomes, strict=False):
         findings += verdicts.on_extension(plugin, outcome)
     return findings
+
+
+def _inspections(inventory: Inventory) -> list[Job]:
+    """Return the jobs of looking at the plugins as `devhost list` does, without torch."""
+    version = installed_torch()
+    return [
+        Job({"inspect": {"name": plugin.name, "value": plugin.value, "torch": version}})
+        for plugin in inventory.devices
+    ]
+
+
+def _run(jobs: list[Job], timeout: float, progress: Progress) -> list[Outcome]:
+    # The one of torch has come before.
+    return run_all(jobs, timeout, lambda ended: progress(1 + ended, 1 + len(jobs)))

@@ -111,7 +111,7 @@ def try_import(send: Send) -> dict[str, Any]:
         if it is unused.
     """
     send({"stage": "importing torch with all plugins"})
-    with alone.logged() as logged:
+    with alone.logged(lambda step: send({"stage": step.removeprefix("devhost: ")})) as logged:
         try:
             import torch  # noqa: F401
         except BaseException as error:

@@ -53,11 +53,12 @@ def on_torch(outcome: Outcome, supported: SpecifierSet) -> Iterator[Finding]:
         yield ok("torch", result["version"], f"works by itself, from {result['file']}", seconds)
 
 
-def on_plugin(plugin: InstalledPlugin, outcome: Outcome) -> Iterator[Finding]:
+def on_plugin(plugin: InstalledPlugin, inspected: Outcome, outcome: Outcome) -> Iterator[Finding]:
     """Yield whether a device plugin can be activated, and what its device can do.
 
     Args:
         plugin: The plugin.
+        inspected: Of ``child.inspect``, where it has been imported before torch.
         outcome: Of ``trials.try_plugin``.
     """
     broken = _broken("plugin", plugin, outcome)
@@ -70,7 +71,7 @@ def on_plugin(plugin: InstalledPlugin, outcome: Outcome) -> Iterator[Finding]:
     for _, message in result["logged"]:
         remedy = f"Update {plugin.distribution}, or tell its authors"
         yield warning("plugin", name, message.removeprefix("devhost: "), remedy, seconds)
-    if result["imports_torch"]:
+    if (inspected.result or {}).get("imports_torch"):
         yield warning(
             "plugin",
             name,

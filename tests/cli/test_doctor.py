@@ -70,6 +70,19 @@ CHANGES = {
 BROKEN = {
     "badlib": "raise ImportError('libwidget.so.1: undefined symbol: _ZN4flex3fooEv')",
     "segfault": "import ctypes\nctypes.string_at(0)",
+    "badkernels": """
+        from devhost import DeviceInfo, hookimpl
+        from minimal_plugin import devhost_runtime, devhost_probe
+
+        @hookimpl
+        def devhost_device():
+            return DeviceInfo(name="badkernels", description="Crashes in its native part")
+
+        @hookimpl
+        def devhost_kernels(registry):
+            import ctypes
+            ctypes.string_at(0)
+    """,
     "leaving": "import os\nos._exit(5)",
     "babbling": """
         import os
@@ -206,6 +219,7 @@ def sick(module_site):
         ("crashing_sum", "crashed with SIGSEGV while adding two tensors on the device"),
         ("badlib", "failed while importing badlib_plugin: ImportError: libwidget.so.1: undefined"),
         ("segfault", "crashed with SIGSEGV while importing segfault_plugin"),
+        ("badkernels", "crashed with SIGSEGV while calling devhost_kernels()"),
         ("leaving", "ended the process with exit status 5 while importing leaving_plugin"),
         (
             "babbling",
@@ -214,7 +228,7 @@ def sick(module_site):
         ),
         ("old", "its native part was built for torch 2.1.2, and this is torch 2."),
         ("ghost", "ModuleNotFoundError: No module named 'ghost_module'"),
-        ("nn-", "cannot be the name of a device: torch.device() cannot parse it"),
+        ("nn-", "'nn-' cannot be the name of a device: torch.device() cannot parse it"),
     ],
 )
 def test_plugin_that_does_not_work(sick, name, cause):
@@ -263,6 +277,16 @@ def test_extensions(sick):
     assert severity == "error"
     assert "fails: ModuleNotFoundError: No module named 'no_such_module'" in cause
     assert "Update or reinstall site-rules" in remedy
+
+
+def test_crash_in_import_torch_names_the_plugin_and_the_step(site):
+    site.add_device("segfault", "segfault_plugin", {"segfault_plugin.py": BROKEN["segfault"]})
+    ((severity, cause, _),) = about(doctor(site), "import")
+    assert severity == "error"
+    assert cause == (
+        "with everything that is installed, `import torch` crashed with SIGSEGV while 'segfault': "
+        "importing segfault_plugin"
+    )
 
 
 def test_what_import_torch_makes_of_them(sick):
