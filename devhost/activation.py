@@ -18,8 +18,10 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from devhost import checks, torch_compat
+from devhost.blocking import block
 from devhost.discovery import Installed, discover
 from devhost.errors import (
+    ConfigurationError,
     DevhostError,
     InvalidDeviceNameError,
     PluginCheckError,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import ModuleType
 
+    from devhost.blocking import Blocked
     from devhost.discovery import InstalledPlugin
     from devhost.types import AmpPolicy, DeviceRng, DeviceRuntime, ProbeResult
 
@@ -159,7 +162,7 @@ class _Attempt:
             selection = self._select()
         except DevhostError as error:
             self.journal.choice = str(error)
-            for record in self.journal.plugins:
+            for record in self.journal.undecided():
                 record.end(State.NOT_SELECTED, str(error))
             self._report(error)
             return
@@ -177,7 +180,9 @@ class _Attempt:
     # Selecting
 
     def _select(self) -> Selection:
-        candidates = [record.plugin for record in self.journal.plugins]
+        installed = [record.plugin for record in self.journal.plugins]
+        blocked = self._block(installed)
+        candidates = [record.plugin for record in self.journal.undecided()]
         ask_site = None
         if candidates and self.journal.extensions:
             self._register_extensions()
@@ -192,10 +197,22 @@ class _Attempt:
                         f"an extension's devhost_select failed: {exception_text(error)}"
                     ) from error
 
-        return select(candidates, os.environ, ask_site)
+        return select(installed, os.environ, ask_site, blocked)
+
+    def _block(self, installed: list[InstalledPlugin]) -> Blocked:
+        extensions = [record.plugin for record in self.journal.extensions]
+        blocked = block(installed, extensions, os.environ)
+        for record in (*self.journal.plugins, *self.journal.extensions):
+            if record.plugin in blocked.plugins:
+                record.end(State.DISABLED, blocked.reason)
+        if blocked.problem:
+            self._report(ConfigurationError(blocked.problem))
+        return blocked
 
     def _register_extensions(self) -> None:
         for record in self.journal.extensions:
+            if record.state is State.DISABLED:
+                continue
             try:
                 extension = self._import(record)
                 with self._step(record, "check", "checking it", State.CHECKED):
@@ -211,7 +228,7 @@ class _Attempt:
         """Record the outcome for every plugin; return the selected ones in order."""
         self.journal.choice = selection.reason
         rest = State.DISABLED if selection.disabled else State.NOT_SELECTED
-        by_plugin = {record.plugin: record for record in self.journal.plugins}
+        by_plugin = {record.plugin: record for record in self.journal.undecided()}
         for plugin, record in by_plugin.items():
             if plugin in selection.plugins:
                 record.state = State.SELECTED

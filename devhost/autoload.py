@@ -19,15 +19,16 @@ def autoload() -> None:
         DevhostError: Only with ``DEVHOST_STRICT=1``.
     """
     start = time.perf_counter()
-    from devhost.discovery import discover
+    from devhost.discovery import discover, has_saved_choice
     from devhost.errors import DiscoveryError
 
     try:
         installed = discover()
     except DiscoveryError:
         installed = None  # looked for again below, where errors are reported
-    # DEVHOST_DEVICE may name a plugin that is not installed, which has to be said.
-    if installed is not None and not installed.devices and not os.environ.get("DEVHOST_DEVICE"):
+    nothing_installed = installed is not None and not installed.devices
+    # A choice may name a plugin that is not installed, which has to be said.
+    if nothing_installed and not os.environ.get("DEVHOST_DEVICE") and not has_saved_choice():
         return
 
     from devhost.activation import is_being_imported, run

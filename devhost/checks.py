@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from devhost import amp, hookspecs, torch_compat
+from devhost.discovery import RANKING_GROUP
 from devhost.errors import InvalidDeviceNameError
 from devhost.hookspecs import EXTENSION_HOOKS, PROJECT_NAME, REQUIRED_HOOKS, SPEC_VERSION
-from devhost.selection import NONE
+from devhost.selection import NONE, ranking_text
 from devhost.types import (
     AmpPolicy,
     DeviceInfo,
@@ -28,6 +29,8 @@ from devhost.types import (
 
 if TYPE_CHECKING:
     import pluggy
+
+    from devhost.discovery import InstalledPlugin
 
 
 def validate_name(name: str) -> None:
@@ -155,6 +158,36 @@ def info_problems(info: object, entry_point_name: str) -> Iterator[str]:
         yield (
             f"it was written for version {info.spec_version} of the hook specs and this devhost "
             f"has version {SPEC_VERSION}: {older}"
+        )
+
+
+def ranking_problems(
+    plugin: InstalledPlugin, simulated: bool | None, priority: int | None
+) -> Iterator[str]:
+    """Yield what is wrong with a device's marks in the entry-point group ``devhost.ranking``.
+
+    Selection goes by the marks, so none of it keeps the plugin from being used.
+
+    Args:
+        plugin: The device plugin.
+        simulated: What its DeviceInfo says; None if it did not get as far as that.
+        priority: The same.
+    """
+    for mark in plugin.unknown_marks:
+        yield (
+            f"its mark '{mark}' in the entry-point group {RANKING_GROUP} means nothing: marks are "
+            "simulated and priority_N with a number N, and there is a dot between two of them"
+        )
+    if simulated is None or priority is None:
+        return
+    if (simulated, priority) != (plugin.simulated, plugin.priority):
+        marks = ["simulated"] if simulated else []
+        marks += [f"priority_{priority}"] if priority else []
+        remedy = f'write {plugin.name} = "{".".join(marks)}" in' if marks else "leave it out of"
+        yield (
+            f"it is chosen as {ranking_text(plugin.simulated, plugin.priority)}, and its "
+            f"devhost_device() says {ranking_text(simulated, priority)}: {remedy} the entry-point "
+            f"group {RANKING_GROUP}"
         )
 
 

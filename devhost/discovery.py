@@ -14,9 +14,12 @@ What either finds is an ``InstalledPlugin``; order and identity are decided here
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import time
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from devhost.errors import DiscoveryError, exception_text
@@ -31,6 +34,7 @@ BACKEND_GROUP = "torch.backends"
 
 OWN_BACKEND = "devhost.autoload:autoload"
 """Value of devhost's own entry point in that group."""
+RANKING_GROUP = "devhost.ranking"
 
 
 class InstalledPlugin:
@@ -38,16 +42,33 @@ class InstalledPlugin:
 
     Args:
         entry_point: An ``EntryPoint`` of importlib.metadata or of the backport.
+        marks: What the device's entry point in the group ``devhost.ranking`` says, marks with dots
+            between them; empty if there is none.
 
     Attributes:
         name: Name of the entry point; for a device plugin, the device's name.
         value: What it points to, ``module`` or ``module:object``.
+        simulated: Whether it is marked ``simulated``: there is no hardware behind the device.
+        priority: The number in its mark ``priority_N``; 0 without one.
+        unknown_marks: Its marks that mean nothing.
     """
 
-    def __init__(self, entry_point: Any) -> None:
+    def __init__(self, entry_point: Any, marks: str = "") -> None:
         self._entry_point = entry_point
         self.name: str = entry_point.name
         self.value: str = entry_point.value
+        self.simulated = False
+        self.priority = 0
+        self.unknown_marks: tuple[str, ...] = ()
+        for mark in marks.split(".") if marks else ():
+            # As many digits as DeviceInfo.priority may have.
+            number = re.match(r"priority_([0-9]{1,9})\Z", mark)
+            if mark == "simulated":
+                self.simulated = True
+            elif number:
+                self.priority = int(number[1])
+            else:
+                self.unknown_marks += (mark,)
 
     # Distribution and version need the METADATA file parsed: done when asked, not when scanning.
 
@@ -88,6 +109,12 @@ class InstalledPlugin:
         where = f"module {self.module} in {self.location}"
         return f"'{self.name}' ({self.distribution} {self.version}, {where})"
 
+    def __lt__(self, other: InstalledPlugin) -> bool:
+        # The order wherever plugins are listed: never that of directories, which differs between
+        # file systems. The distribution's name would cost a file for each plugin installed.
+        mine, theirs = (self.name, self.value), (other.name, other.value)
+        return mine < theirs if mine != theirs else self.distribution < other.distribution
+
     def __repr__(self) -> str:
         return f"<InstalledPlugin {self.describe()}>"
 
@@ -122,15 +149,16 @@ def discover() -> Installed:
     try:
         # One pass over all distributions: a second one for the second group would cost as much.
         found = entry_points()
-        devices = _in_order(found.select(group=DEVICE_GROUP))
-        extensions = _in_order(found.select(group=EXTENSION_GROUP))
-        foreign = tuple(sorted(foreign_backends(found), key=sort_key))
+        devices = sorted(device_plugins(found))
+        extensions = sorted(extension_plugins(found))
+        foreign = sorted(foreign_backends(found))
     except Exception as error:
         raise DiscoveryError(
             f"the entry points of the installed distributions cannot be read: "
             f"{exception_text(error)}. `devhost list` names the distribution; reinstall it"
         ) from error
-    return Installed(devices, extensions, time.perf_counter() - start, foreign)
+    seconds = time.perf_counter() - start
+    return Installed(tuple(devices), tuple(extensions), seconds, tuple(foreign))
 
 
 def foreign_backends(entry_points: Any) -> list[InstalledPlugin]:
@@ -162,14 +190,19 @@ def owner_of(module: str) -> str | None:
     return None
 
 
-def _in_order(entry_points: Iterable[Any]) -> tuple[InstalledPlugin, ...]:
-    # Never the order of directories, which differs between file systems and installations.
-    return tuple(sorted(map(InstalledPlugin, entry_points), key=sort_key))
+def device_plugins(entry_points: Any) -> list[InstalledPlugin]:
+    """Return the device plugins among the ``EntryPoints`` of one distribution or of all."""
+    # A device's marks are those of its own distribution: another one cannot rank it.
+    marks = {(e.dist, e.name): e.value for e in entry_points.select(group=RANKING_GROUP)}
+    return [
+        InstalledPlugin(e, marks.get((e.dist, e.name), ""))
+        for e in entry_points.select(group=DEVICE_GROUP)
+    ]
 
 
-def sort_key(plugin: InstalledPlugin) -> tuple[str, str, str]:
-    """Return the key that plugins are sorted by wherever they are listed."""
-    return plugin.name, plugin.distribution, plugin.value
+def extension_plugins(entry_points: Any) -> list[InstalledPlugin]:
+    """Return the extensions among the ``EntryPoints`` of one distribution or of all."""
+    return [InstalledPlugin(e) for e in entry_points.select(group=EXTENSION_GROUP)]
 
 
 def normalize(name: str) -> str:
@@ -184,6 +217,21 @@ def nearest_name(name: str, plugins: Iterable[InstalledPlugin]) -> str:
     known = {normalize(n): n for p in plugins for n in (p.distribution, p.name)}
     near = difflib.get_close_matches(normalize(name), known, n=1)
     return f" Did you mean '{known[near[0]]}'?" if near else ""
+
+
+def choice_file() -> Path:
+    """Return the file for the choice saved by `devhost use`, whether it is there or not.
+
+    Here, and not beside what reads and writes it, because `import torch` looks for it also where
+    no plugin is installed, and imports next to nothing there.
+    """
+    return Path(sys.prefix, "etc", "devhost", "device")
+
+
+def has_saved_choice() -> bool:
+    """Return whether `devhost use` has saved a choice, which may still be unreadable."""
+    # Not Path.exists(), which raises where a folder may not be searched.
+    return os.path.exists(choice_file())  # noqa: PTH110
 
 
 def distribution_name(dist: Any) -> str:

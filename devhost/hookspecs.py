@@ -221,11 +221,12 @@ def devhost_amp() -> AmpPolicy:  # type: ignore[empty-body]
 def devhost_select(candidates: Sequence[Candidate]) -> str | None:
     """Choose one of the installed device plugins on behalf of a site. For extensions only.
 
-    Called when ``DEVHOST_DEVICE`` is not set and at least one device plugin is installed. No
-    device plugin has been imported at that time. The first extension that answers decides.
+    Called when ``DEVHOST_DEVICE`` is not set, `devhost use` has saved no choice, and at least one
+    device plugin is installed that ``DEVHOST_DISABLE`` does not keep out. No device plugin has
+    been imported at that time. The first extension that answers decides.
 
     Args:
-        candidates: The installed device plugins, sorted by name.
+        candidates: The installed device plugins that are not kept out, sorted by name.
 
     Returns:
         The name of a device or of a distribution among the candidates, ``"none"`` to activate

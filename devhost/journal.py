@@ -99,6 +99,10 @@ class Journal:
         for record in (*self.plugins, *self.extensions):
             record.steps.append(("discover", installed.seconds))
 
+    def undecided(self) -> list[PluginRecord]:
+        """Return the records of the device plugins about which nothing is decided yet."""
+        return [record for record in self.plugins if record.state is State.DISCOVERED]
+
 
 current: Journal | None = None
 """The journal of the last attempt in this process; None if there has been none."""

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     import torch
 
 
+MAX_PRIORITY = 999_999_999
+
+
 def _require(owner: object, field: str, expected: type | tuple[type, ...], meaning: str) -> None:
     value = getattr(owner, field)
     # bool is an int to Python, but never what was meant by a number here.
@@ -31,7 +34,9 @@ class DeviceInfo:
         name: Device name as in ``torch.device(name)``, equal to the entry point's name.
         description: One line for people, shown by ``devhost list``.
         simulated: True if there is no hardware behind the device.
-        priority: Larger is preferred where several plugins of the same kind are available.
+        priority: From 0 to 999999999; larger is preferred where several plugins of the same kind
+            are available. It counts, like ``simulated``, as it is declared in the entry-point group
+            ``devhost.ranking``, because devhost chooses before it imports anything.
         spec_version: Version of the hook specs that the plugin was written for.
         torch_min: Oldest supported PyTorch version, inclusive.
         torch_before: First unsupported PyTorch version, exclusive; None for no upper bound.
@@ -41,6 +46,7 @@ class DeviceInfo:
 
     Raises:
         TypeError: A field has the wrong type.
+        ValueError: The priority is out of range.
     """
 
     name: str
@@ -60,6 +66,10 @@ class DeviceInfo:
         for field in ("priority", "spec_version"):
             _require(self, field, int, "an int")
         _require(self, "simulated", bool, "a bool")
+        if not 0 <= self.priority <= MAX_PRIORITY:
+            raise ValueError(
+                f"DeviceInfo.priority must be from 0 to {MAX_PRIORITY}, not {self.priority}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

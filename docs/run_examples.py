@@ -12,6 +12,7 @@ examples/.
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import os
 import re
@@ -24,6 +25,8 @@ from typing import TYPE_CHECKING
 
 from sybil import Sybil
 from sybil.parsers.myst import CodeBlockParser, PythonCodeBlockParser
+
+from devhost.discovery import choice_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,6 +77,20 @@ def reader_environment() -> dict[str, str]:
     }
 
 
+@contextlib.contextmanager
+def nothing_saved() -> Iterator[None]:
+    """Take away what `devhost use` has saved in this environment, and put it back at the end."""
+    file = choice_file()
+    before = file.read_bytes() if file.exists() else None
+    file.unlink(missing_ok=True)
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+        if before is not None:
+            file.write_bytes(before)
+
+
 def main(page: Path) -> int:
     """Run the examples of the page and return how many there are."""
     sybil = Sybil(
@@ -86,7 +103,7 @@ def main(page: Path) -> int:
     os.environ.clear()
     os.environ.update(environment)
     count = 0
-    with tempfile.TemporaryDirectory() as scratch:
+    with nothing_saved(), tempfile.TemporaryDirectory() as scratch:
         shutil.copytree(ROOT / "examples", Path(scratch, "examples"))
         os.chdir(scratch)
         for example in sybil.parse(page).examples():

@@ -3,7 +3,8 @@
 Every test about importing runs in an interpreter of its own, because `import torch` happens once
 per process and the slot that plugins compete for cannot be given back. An environment shows the
 interpreter all installed distributions except device plugins and extensions, so that the tests
-mean the same whether OpenReg is installed or not.
+mean the same whether OpenReg is installed or not. It also has a `sys.prefix` of its own, so that
+what `devhost use` has saved for the real one does not count, and is left alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 import sysconfig
 import textwrap
 import threading
+import venv
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,8 @@ class Site:
     def __init__(self, root, base):
         self.root = root
         self.base = base
+        self.environment = root.with_name(f"{root.name}-environment")
+        self.choice_file = self.environment / "etc" / "devhost" / "device"
 
     def add(self, name, entry_points, files=None, *, version="1.0", metadata=None):
         """Add a distribution; ``files`` maps names of modules to their source."""
@@ -81,6 +85,40 @@ class Site:
         """Add a distribution with one device plugin."""
         return self.add(distribution or device, f"[devhost.devices]\n{device} = {value}\n", files)
 
+    def add_marked(self, device, marks="", info=""):
+        """Add a sound device; HIDDEN=a,b takes the hardware of the devices a and b away.
+
+        Args:
+            marks: Those of its entry point in the group devhost.ranking.
+            info: Further arguments of its DeviceInfo.
+        """
+        ranking = f"[devhost.ranking]\n{device} = {marks}\n" if marks else ""
+        source = f"""
+            import os
+            from devhost import DeviceInfo, ProbeResult, hookimpl
+            from sound_hooks import devhost_kernels, devhost_runtime
+
+            @hookimpl
+            def devhost_device():
+                return DeviceInfo(name="{device}", description="Sound", {info})
+
+            @hookimpl
+            def devhost_probe():
+                hidden = "{device}" in os.environ.get("HIDDEN", "").split(",")
+                return ProbeResult(available=not hidden, reason="hidden", devices=("Sound",))
+        """
+        shutil.copy(PACKAGES / "sound" / "sound_hooks.py", self.cwd())
+        return self.add(
+            f"{device}-dist",
+            f"[devhost.devices]\n{device} = {device}_hooks\n{ranking}",
+            {f"{device}_hooks.py": source},
+        )
+
+    def save_choice(self, text):
+        """Save a choice as `devhost use` does, or one that it would not save."""
+        self.choice_file.parent.mkdir(parents=True, exist_ok=True)
+        self.choice_file.write_bytes(text.encode() if isinstance(text, str) else text)
+
     def add_package(self, package):
         """Add the distribution that lies in tests/packages."""
         folder = PACKAGES / package
@@ -100,8 +138,11 @@ class Site:
         return self.root
 
     def command(self, *arguments):
-        # -S: the real site-packages, with the device plugins in it, stays out.
-        return [sys.executable, "-S", *arguments]
+        # An empty environment: the real site-packages, with the device plugins in it, stays out.
+        interpreter = self.environment / "bin" / "python"
+        if not interpreter.exists():
+            venv.EnvBuilder(symlinks=True).create(self.environment)
+        return [str(interpreter), *arguments]
 
     def run(self, variables, *arguments):
         """Run an interpreter with these arguments to its end."""

@@ -339,7 +339,7 @@ def test_log_goes_where_the_program_sends_it(site):
 
 @pytest.fixture(scope="module")
 def three_plugins(tmp_path_factory, base, module_site):
-    """Three plugins: "faulty" of sound, "minimal" of minimal, "second" of two."""
+    """Three plugins: "faulty" of sound and "second" of two, which are equal, and "minimal"."""
     three = type(module_site)(tmp_path_factory.mktemp("three"), base)
     three.add_package("sound").add_package("minimal")
     return three.add_device("second", "second_hooks", SECOND, distribution="two")
@@ -378,9 +378,9 @@ def test_choosing_among_several(three_plugins):
         assert undecided["imported"] == []
         assert set(undecided["states"].values()) == {"not selected"}
         (line,) = undecided["log"]
-        assert "no device is active: 3 device plugins are installed" in line
-        assert "faulty (sound), minimal (minimal), second (two)" in line
-        assert "set DEVHOST_DEVICE to one of them" in line
+        assert "no device is active: 3 device plugins are installed and none comes first" in line
+        assert "faulty (sound), second (two) are equal" in line
+        assert "Set DEVHOST_DEVICE to one of them, or save a choice with `devhost use NAME`" in line
 
         off = run("attempt(DEVHOST_DEVICE='none')")
         assert (off["device"], off["log"]) == (None, [])

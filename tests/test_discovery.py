@@ -67,6 +67,48 @@ def test_first_copy_on_the_path_counts(site, tmp_path, base):
     ]
 
 
+def test_marks_are_those_of_the_same_distribution(site):
+    site.add("npu", HOOKS.format("npu", "npu") + "[devhost.ranking]\nnpu = simulated.priority_7\n")
+    site.add("gpu", HOOKS.format("gpu", "gpu"))
+    site.add("rival", "[devhost.ranking]\nnpu = priority_1\ngpu = simulated.fast\n")
+    site.add(
+        "odd", HOOKS.format("odd", "odd") + "[devhost.ranking]\nodd = fast.simulated.priority_-1\n"
+    )
+    result = site.python(
+        """
+        from devhost.cli.inventory import take_inventory
+        from devhost.discovery import discover
+        for reader in discover, take_inventory:
+            for p in reader().devices:
+                print(p.name, p.simulated, p.priority, p.unknown_marks)
+        """
+    )
+    rows = ["gpu False 0 ()", "npu True 7 ()", "odd True 0 ('fast', 'priority_-1')"]
+    assert result.stdout.splitlines() == rows * 2
+
+
+def test_no_file_is_read_for_each_plugin_to_find_and_to_rank_them(site):
+    for priority, name in enumerate(("alpha", "beta", "gamma")):
+        site.add_marked(name, f"priority_{priority}")
+    result = site.python(
+        """
+        import importlib.metadata
+        read = []
+        metadata = importlib.metadata.Distribution.metadata.fget
+        importlib.metadata.Distribution.metadata = property(
+            lambda self: read.append(self) or metadata(self)
+        )
+        from devhost.discovery import discover
+        from devhost.selection import select
+        devices = discover().devices
+        print([p.name for p in select(devices, {}).plugins], len(read))
+        print(devices[0].distribution, len(read))
+        """
+    )
+    # The second line shows that reading would have been counted.
+    assert result.stdout.splitlines() == ["['gamma', 'beta', 'alpha'] 0", "alpha-dist 1"]
+
+
 def test_broken_metadata_still_names_the_plugin(site):
     site.add("nameless", HOOKS.format("one", "one"), metadata=b"Metadata-Version: 2.1\n")
     site.add("latin", HOOKS.format("two", "two"), metadata=b"Name: caf\xe9\nVersion: 1\n")

@@ -32,6 +32,14 @@ def test_device_info_refuses_wrong_types(field, value):
         DeviceInfo(**fields)
 
 
+@pytest.mark.parametrize("priority", [-1, 1_000_000_000])
+def test_device_info_refuses_a_priority_out_of_range(priority):
+    with pytest.raises(
+        ValueError, match=f"^DeviceInfo.priority must be from 0 to .* not {priority}$"
+    ):
+        DeviceInfo(name="example", description="An example", priority=priority)
+
+
 def test_device_info_takes_keywords_only_and_is_frozen():
     with pytest.raises(TypeError):
         DeviceInfo("example", "An example")

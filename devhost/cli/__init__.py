@@ -94,6 +94,12 @@ def _info(options: argparse.Namespace) -> int:
     return 0
 
 
+def _use(options: argparse.Namespace) -> int:
+    from devhost.cli import use
+
+    return use.run(options.choice, clear=options.clear, as_json=options.json)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="devhost", description="Look at the PyTorch device plugins of this environment."
@@ -131,6 +137,25 @@ def _parser() -> argparse.ArgumentParser:
     info.add_argument("name", metavar="NAME", help="name of a device or of a distribution")
     info.set_defaults(run=_info)
     _add_common(info, timeout=60.0)
+
+    use = commands.add_parser(
+        "use",
+        help="save which device plugin this environment uses",
+        description="Save which device plugin `import torch` activates in this environment, for "
+        "every user of it; without NAME, show what is saved, and where. DEVHOST_DEVICE overrides "
+        "it.",
+    )
+    wanted = use.add_mutually_exclusive_group()
+    wanted.add_argument(
+        "choice",
+        nargs="?",
+        metavar="NAME",
+        help="name of a device or of its distribution; several with commas between them, in order "
+        "of preference; or none",
+    )
+    wanted.add_argument("--clear", action="store_true", help="remove what is saved")
+    use.add_argument("--json", action="store_true", help="print JSON instead of text")
+    use.set_defaults(run=_use)
     return parser
 
 

@@ -89,7 +89,11 @@ def inspect(request: dict[str, Any], send: Send) -> dict[str, Any]:
         from packaging.version import Version
 
         problems += torch_compat.version_problems(info, request["torch"], Version)
-    answer = {"description": info.description, "simulated": info.simulated}
+    answer = {
+        "description": info.description,
+        "simulated": info.simulated,
+        "priority": info.priority,
+    }
     if problems:
         return {**answer, "problems": problems}
 

@@ -7,12 +7,11 @@ from typing import NamedTuple
 import importlib_metadata
 
 from devhost.discovery import (
-    DEVICE_GROUP,
-    EXTENSION_GROUP,
     InstalledPlugin,
+    device_plugins,
     distribution_name,
+    extension_plugins,
     foreign_backends,
-    sort_key,
 )
 from devhost.errors import exception_text
 
@@ -74,8 +73,8 @@ def take_inventory() -> Inventory:
         first_copy.setdefault(key, location)
         try:
             entry_points = dist.entry_points
-            found = [InstalledPlugin(e) for e in entry_points.select(group=DEVICE_GROUP)]
-            others = [InstalledPlugin(e) for e in entry_points.select(group=EXTENSION_GROUP)]
+            found = device_plugins(entry_points)
+            others = extension_plugins(entry_points)
             backends = foreign_backends(entry_points)
         except Exception as error:
             unreadable.append(Unreadable(distribution_name(dist), location, exception_text(error)))
@@ -87,9 +86,9 @@ def take_inventory() -> Inventory:
         else:
             shadowed += [Shadowed(plugin, hidden_by) for plugin in found]
     return Inventory(
-        devices=tuple(sorted(devices, key=sort_key)),
-        extensions=tuple(sorted(extensions, key=sort_key)),
-        foreign_backends=tuple(sorted(foreign, key=sort_key)),
-        shadowed=tuple(sorted(shadowed, key=lambda copy: sort_key(copy.plugin))),
+        devices=tuple(sorted(devices)),
+        extensions=tuple(sorted(extensions)),
+        foreign_backends=tuple(sorted(foreign)),
+        shadowed=tuple(sorted(shadowed, key=lambda copy: copy.plugin)),
         unreadable=tuple(sorted(unreadable)),
     )

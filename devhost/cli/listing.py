@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import devhost
 from devhost import torch_compat
+from devhost.blocking import block
 from devhost.cli.inventory import installed_torch, take_inventory
 from devhost.cli.processes import Child
 from devhost.errors import SelectionError, one_line
@@ -19,6 +20,7 @@ from devhost.selection import Selection, select
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from devhost.blocking import Blocked
     from devhost.cli.inventory import Inventory
     from devhost.discovery import InstalledPlugin
 
@@ -59,6 +61,7 @@ class Choice(TypedDict):
     device: str | None
     reason: str
     autoload: bool
+    notes: list[str]
 
 
 class Report(TypedDict):
@@ -81,18 +84,23 @@ def make_report(timeout: float, while_waiting: Callable[[], None]) -> Report:
         while_waiting: Called while the plugins' processes are running.
     """
     inventory = take_inventory()
+    blocked = block(inventory.devices, inventory.extensions, os.environ)
     torch_version = installed_torch()
     started = time.monotonic()
     rows: list[Plugin] = []
     with contextlib.ExitStack() as stack:
-        children: list[Child] = []
+        children: dict[InstalledPlugin, Child] = {}
         for plugin in inventory.devices:
-            request = {"name": plugin.name, "value": plugin.value, "torch": torch_version}
-            children.append(stack.enter_context(Child({"inspect": request})))
+            if plugin not in blocked.plugins:
+                request = {"name": plugin.name, "value": plugin.value, "torch": torch_version}
+                children[plugin] = stack.enter_context(Child({"inspect": request}))
         while_waiting()
-        selection = _select(inventory, timeout)
-        for plugin, child in zip(inventory.devices, children, strict=True):
-            answer = child.wait(started + timeout - time.monotonic(), timeout)
+        selection = _select(inventory, blocked, timeout)
+        for plugin in inventory.devices:
+            if plugin in blocked.plugins:
+                rows.append(_row(plugin, {"disabled": blocked.reason}))
+                continue
+            answer = children[plugin].wait(started + timeout - time.monotonic(), timeout)
             result = answer.result if answer.result is not None else {"error": answer.failure}
             rows.append(_row(plugin, result))
 
@@ -123,6 +131,7 @@ def make_report(timeout: float, while_waiting: Callable[[], None]) -> Report:
             "device": active["name"] if active is not None else None,
             "reason": selection.reason,
             "autoload": torch_compat.autoload_is_enabled(os.environ),
+            "notes": _notes(inventory, blocked),
         },
         "plugins": rows,
         "foreign_backends": [
@@ -160,9 +169,14 @@ _EMPTY: Plugin = {
 
 
 def _row(plugin: InstalledPlugin, result: dict[str, Any]) -> Plugin:
+    # Brings pluggy along: imported here, while the plugins' processes are running.
+    from devhost import checks
+
     reason = ""
     if "shadowed" in result:
         status, reason = "shadowed", result["shadowed"]
+    elif "disabled" in result:
+        status, reason = "disabled", result["disabled"]
     elif "error" in result:
         status, reason = "failed", result["error"]
     elif "problems" in result:
@@ -171,9 +185,12 @@ def _row(plugin: InstalledPlugin, result: dict[str, Any]) -> Plugin:
         status = "available"
     else:
         status, reason = "unavailable", result["reason"]
+    notes = list(checks.ranking_problems(plugin, result.get("simulated"), result.get("priority")))
     if result.get("imports_torch"):
-        note = "its hook module imports torch, which makes this command slow: import it in hooks"
-        reason = f"{reason}; {note}" if reason else note
+        notes.append(
+            "its hook module imports torch, which makes this command slow: import it in hooks"
+        )
+    reason = "; ".join([reason, *notes] if reason else notes)
     return {
         "name": plugin.name,
         "distribution": plugin.distribution,
@@ -190,13 +207,27 @@ def _row(plugin: InstalledPlugin, result: dict[str, Any]) -> Plugin:
     }
 
 
-def _select(inventory: Inventory, timeout: float) -> Selection:
+def _notes(inventory: Inventory, blocked: Blocked) -> list[str]:
+    """Return what no row shows: extensions that are kept out, and names that fit nothing."""
+    notes = [
+        f"extension '{plugin.name}' ({plugin.distribution} {plugin.version}) is disabled: "
+        f"{blocked.reason}"
+        for plugin in inventory.extensions
+        if plugin in blocked.plugins
+    ]
+    return [*notes, blocked.problem] if blocked.problem else notes
+
+
+def _select(inventory: Inventory, blocked: Blocked, timeout: float) -> Selection:
+    asked = [plugin for plugin in inventory.extensions if plugin not in blocked.plugins]
+
     def ask_site() -> object:
         candidates = [
             {"name": p.name, "distribution": p.distribution, "version": p.version}
             for p in inventory.devices
+            if p not in blocked.plugins
         ]
-        extensions = [(p.name, p.value) for p in inventory.extensions]
+        extensions = [(p.name, p.value) for p in asked]
         with Child({"select": {"extensions": extensions, "candidates": candidates}}) as child:
             result, failure = child.wait(timeout, timeout)
         if result is None or "error" in result:
@@ -206,7 +237,7 @@ def _select(inventory: Inventory, timeout: float) -> Selection:
         return answer
 
     try:
-        return select(inventory.devices, os.environ, ask_site if inventory.extensions else None)
+        return select(inventory.devices, os.environ, ask_site if asked else None, blocked)
     except SelectionError as error:
         return Selection((), str(error))
 

@@ -11,7 +11,13 @@ from rich.text import Text
 if TYPE_CHECKING:
     from devhost.cli.listing import Plugin, Report
 
-_STYLES = {"available": "green", "unavailable": "yellow", "failed": "red", "shadowed": "dim"}
+_STYLES = {
+    "available": "green",
+    "unavailable": "yellow",
+    "failed": "red",
+    "disabled": "dim",
+    "shadowed": "dim",
+}
 _UNLIMITED_WIDTH = 10_000
 
 
@@ -37,7 +43,8 @@ def print_report(report: Report) -> None:
             ),
             soft_wrap=True,
         )
-    console.print(Text(_summary(report)), soft_wrap=True)
+    for line in (*report["selection"]["notes"], _summary(report)):
+        console.print(Text(line), soft_wrap=True)
 
 
 def _table(plugins: list[Plugin]) -> Table:

@@ -17,6 +17,7 @@ import devhost
         (["--version"], 0, f"devhost {devhost.__version__}"),
         (["--help"], 0, "list"),
         (["list", "--help"], 0, "--json"),
+        (["use", "--help"], 0, "--clear"),
         ([], 2, "the following arguments are required: COMMAND"),
         (["lst"], 2, "invalid choice: 'lst'"),
         (["list", "--jsn"], 2, "unrecognized arguments: --jsn"),

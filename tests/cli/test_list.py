@@ -61,6 +61,7 @@ def test_no_plugin(site):
         "device": None,
         "reason": "no device plugin is installed",
         "autoload": True,
+        "notes": [],
     }
     result = site.devhost("list")
     assert result.stdout == "`import torch` activates no device: no device plugin is installed.\n"
@@ -202,7 +203,7 @@ def test_shadowed_copy(site, tmp_path, base):
 @pytest.mark.parametrize(
     ("variable", "device", "reason"),
     [
-        ("", None, "2 device plugins are installed"),
+        ("", "faulty", "nobody chose, so the first available by kind and priority is taken: "),
         ("minimal", "minimal", "DEVHOST_DEVICE=minimal"),
         ("none", None, "DEVHOST_DEVICE=none switches device plugins off"),
         (
