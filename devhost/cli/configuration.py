@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from devhost import fallback, selection
+from devhost import blocking, fallback, selection
 from devhost.activation import STRICT_VALUES, STRICT_VARIABLE
 from devhost.cli.findings import error, ok, warning
 from devhost.errors import ConfigurationError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from devhost.cli.findings import Finding
 
 PREFIX = "DEVHOST_"
-KNOWN = (selection.VARIABLE, STRICT_VARIABLE, fallback.VARIABLE)
+KNOWN = (selection.VARIABLE, blocking.VARIABLE, STRICT_VARIABLE, fallback.VARIABLE)
 """Every variable that devhost reads."""
 
 

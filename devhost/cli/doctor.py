@@ -13,6 +13,7 @@ import platform
 from typing import TYPE_CHECKING, TypedDict
 
 import devhost
+from devhost.blocking import block
 from devhost.cli import verdicts
 from devhost.cli.alone import identity
 from devhost.cli.bug_report import bug_report
@@ -64,6 +65,9 @@ def make_report(timeout: float, progress: Progress) -> Report:
         *configuration_findings(os.environ),
         *conflict_findings(inventory),
     ]
+    blocked = block(inventory.devices, inventory.extensions, os.environ)
+    findings += verdicts.on_blocked(blocked)
+    inventory = inventory.without(blocked.plugins)
     # torch first: where it does not work no plugin does, and saying so once is enough.
     progress(0, 1)
     (outcome,) = run_all([Job({"trial": "torch"})], timeout)

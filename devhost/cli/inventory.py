@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import importlib_metadata
 
@@ -14,6 +14,9 @@ from devhost.discovery import (
     foreign_backends,
 )
 from devhost.errors import exception_text
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 
 class Shadowed(NamedTuple):
@@ -47,6 +50,13 @@ class Inventory(NamedTuple):
     foreign_backends: tuple[InstalledPlugin, ...]
     shadowed: tuple[Shadowed, ...]
     unreadable: tuple[Unreadable, ...]
+
+    def without(self, plugins: Collection[InstalledPlugin]) -> Inventory:
+        """Return the same with these device plugins and extensions left out."""
+        return self._replace(
+            devices=tuple(plugin for plugin in self.devices if plugin not in plugins),
+            extensions=tuple(plugin for plugin in self.extensions if plugin not in plugins),
+        )
 
 
 def installed_torch() -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from devhost import blocking, checks
 from devhost.cli.findings import error, ok, warning
 from devhost.journal import State
 from devhost.selection import VARIABLE
@@ -15,9 +16,20 @@ if TYPE_CHECKING:
 
     from packaging.specifiers import SpecifierSet
 
+    from devhost.blocking import Blocked
     from devhost.cli.findings import Finding
     from devhost.cli.pool import Outcome
     from devhost.discovery import InstalledPlugin
+
+
+def on_blocked(blocked: Blocked) -> Iterator[Finding]:
+    """Yield what ``DEVHOST_DISABLE`` keeps out, which is not tried, and what it misses."""
+    for plugin in blocked.plugins:
+        who = f"{plugin.distribution} {plugin.version}"
+        yield ok("configuration", plugin.name, f"{who} is not tried: {blocked.reason}")
+    if blocked.problem:
+        remedy = f"Correct {blocking.VARIABLE}"
+        yield warning("configuration", blocking.VARIABLE, blocked.problem, remedy)
 
 
 def on_torch(outcome: Outcome, supported: SpecifierSet) -> Iterator[Finding]:
@@ -71,7 +83,11 @@ def on_plugin(plugin: InstalledPlugin, inspected: Outcome, outcome: Outcome) -> 
     for _, message in result["logged"]:
         remedy = f"Update {plugin.distribution}, or tell its authors"
         yield warning("plugin", name, message.removeprefix("devhost: "), remedy, seconds)
-    if (inspected.result or {}).get("imports_torch"):
+    said = inspected.result or {}
+    for problem in checks.ranking_problems(plugin, said.get("simulated"), said.get("priority")):
+        remedy = f"Correct the entry points of {plugin.distribution}"
+        yield warning("plugin", name, f"{who}: {problem}", remedy)
+    if said.get("imports_torch"):
         yield warning(
             "plugin",
             name,

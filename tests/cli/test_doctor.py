@@ -346,7 +346,7 @@ def test_configuration(site):
         )
     ]
     ((_, _, remedy),) = about(document, "configuration", "DEVHOST_XYZZY")
-    assert remedy.startswith("devhost reads DEVHOST_DEVICE, ")
+    assert remedy.startswith("devhost reads DEVHOST_DEVICE, DEVHOST_DISABLE, ")
     ((severity, cause, _),) = about(document, "configuration", "DEVHOST_STRICT")
     assert (severity, cause) == ("warning", "DEVHOST_STRICT=yes is ignored: it must be 0 or 1")
     ((severity, cause, _),) = about(document, "configuration", "DEVHOST_FALLBACK")
@@ -372,6 +372,21 @@ def test_variables_that_are_set_are_shown(site):
         )
     ]
     assert about(document, "plugin")[-1][1].startswith("minimal 1.0 works")
+
+
+def test_disabled_plugin_is_not_tried(site):
+    site.add_package("minimal").add_device(
+        "segfault", "segfault_plugin", {"segfault_plugin.py": BROKEN["segfault"]}
+    )
+    document = doctor(site, DEVHOST_DISABLE="segfault,segfolt")
+    assert about(document, "plugin", "segfault") == []
+    assert about(document, "configuration", "segfault") == [
+        ("ok", "segfault 1.0 is not tried: DEVHOST_DISABLE=segfault,segfolt keeps it out", "")
+    ]
+    ((severity, cause, remedy),) = about(document, "configuration", "DEVHOST_DISABLE")
+    assert (severity, remedy) == ("warning", "Correct DEVHOST_DISABLE")
+    assert cause.endswith("called 'segfolt'. Did you mean 'segfault'?")
+    assert about(document, "plugin", "minimal")[-1][1].startswith("minimal 1.0 works")
 
 
 def test_every_variable_that_devhost_reads_is_known():
