@@ -57,6 +57,9 @@ CHANGES = {
             minimal_kernels.unwrap(tensor).uniform_(lower, upper, generator=g)
             return tensor
     """,
+    "uncast": """minimal_kernels.mm = lambda a, b: minimal_kernels.wrap(
+            minimal_kernels.unwrap(a).float() @ minimal_kernels.unwrap(b).float())
+    """,
     "crashing_sum": """import ctypes
         minimal_kernels.add = lambda *args, **kwargs: ctypes.string_at(0)
     """,
@@ -215,6 +218,11 @@ def sick(module_site):
         ),
         ("wrong_copy", "the test 'round trip' failed: a tensor copied to the device and back is"),
         ("unseeded", "the test 'random numbers' failed: torch.manual_seed() with the same seed"),
+        (
+            "uncast",
+            "the test 'autocast' failed: mm of float32 under autocast gives torch.float32, "
+            "expected torch.bfloat16",
+        ),
         ("raising_sum", "the test 'add' failed: OSError: the card has fallen off the bus"),
         ("crashing_sum", "crashed with SIGSEGV while adding two tensors on the device"),
         ("badlib", "failed while importing badlib_plugin: ImportError: libwidget.so.1: undefined"),
