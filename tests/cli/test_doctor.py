@@ -553,3 +553,15 @@ def test_other_backends(site):
         assert remedy.startswith(f"Update or uninstall {name}; TORCH_DEVICE_BACKEND_AUTOLOAD=0")
     ((severity, cause, _),) = about(document, "import")
     assert severity == "error"
+
+
+def test_backend_that_hangs(site):
+    source = "def go():\n    import time\n    time.sleep(600)\n"
+    site.add("stuck", "[torch.backends]\nstuck = stuck:go\n", {"stuck.py": source})
+    document = doctor(site, "--timeout", "12")
+    ((severity, cause, _),) = about(document, "backend")
+    assert severity == "error"
+    assert cause.endswith("did not finish within 12 s, while calling stuck:go")
+    ((severity, cause, _),) = about(document, "import")
+    assert severity == "error"
+    assert "`import torch` did not finish within 12 s, while importing torch with all" in cause
