@@ -21,7 +21,7 @@ from devhost.cli.configuration import configuration_findings
 from devhost.cli.conflicts import conflict_findings
 from devhost.cli.environment import devhost_findings, python_findings, supported_torch
 from devhost.cli.findings import worst
-from devhost.cli.inventory import installed_torch, take_inventory
+from devhost.cli.inventory import take_inventory
 from devhost.cli.pool import Job, run_all
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def print_json(report: Report) -> None:
 
 def _try_everything(inventory: Inventory, timeout: float, progress: Progress) -> list[Finding]:
     jobs = [
-        *_inspections(inventory),
+        *(Job({"trial": "hook module", **identity(plugin)}) for plugin in inventory.devices),
         *(Job({"trial": "plugin", **identity(plugin)}) for plugin in inventory.devices),
         *(Job({"trial": "extension", **identity(plugin)}) for plugin in inventory.extensions),
         *(Job({"trial": "backend", **identity(plugin)}) for plugin in inventory.foreign_backends),
@@ -120,7 +120,7 @@ def _try_everything(inventory: Inventory, timeout: float, progress: Progress) ->
 
 def _try_without_torch(inventory: Inventory, timeout: float, progress: Progress) -> list[Finding]:
     jobs = [
-        *_inspections(inventory),
+        *(Job({"trial": "hook module", **identity(plugin)}) for plugin in inventory.devices),
         *(Job({"trial": "extension", **identity(plugin)}) for plugin in inventory.extensions),
     ]
     outcomes = iter(_run(jobs, timeout, progress))
@@ -130,15 +130,6 @@ def _try_without_torch(inventory: Inventory, timeout: float, progress: Progress)
     for plugin, outcome in zip(inventory.extensions, outcomes, strict=False):
         findings += verdicts.on_extension(plugin, outcome)
     return findings
-
-
-def _inspections(inventory: Inventory) -> list[Job]:
-    """Return the jobs of looking at the plugins as `devhost list` does, without torch."""
-    version = installed_torch()
-    return [
-        Job({"inspect": {"name": plugin.name, "value": plugin.value, "torch": version}})
-        for plugin in inventory.devices
-    ]
 
 
 def _run(jobs: list[Job], timeout: float, progress: Progress) -> list[Outcome]:

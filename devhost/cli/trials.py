@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from devhost import activation, checks, torch_compat
 from devhost import journal as journal_module
 from devhost.cli import alone, smoke
+from devhost.cli.child import inspect
 from devhost.cli.description import describe
+from devhost.cli.inventory import installed_torch
 from devhost.errors import DevhostError, exception_text, one_line
 from devhost.journal import State, traceback_text
 from devhost.manager import Hooks
@@ -41,6 +43,16 @@ def try_torch(send: Send) -> dict[str, Any]:
     if total != [2.0, 2.0]:
         return {"error": f"1 + 1 on the CPU is {total}", "missing": False}
     return {"version": str(torch.__version__), "file": torch.__file__}
+
+
+def try_hook_module(plugin: InstalledPlugin, send: Send) -> dict[str, Any]:
+    """Import a device plugin, check it and probe it, without torch, as `devhost list` does.
+
+    Returns:
+        See ``child.inspect``.
+    """
+    request = {"name": plugin.name, "value": plugin.value, "torch": installed_torch()}
+    return inspect(request, send)
 
 
 def try_plugin(plugin: InstalledPlugin, send: Send) -> dict[str, Any]:
@@ -143,6 +155,7 @@ def try_import(send: Send) -> dict[str, Any]:
 
 
 _ON_ONE: dict[str, Callable[[InstalledPlugin, Send], dict[str, Any]]] = {
+    "hook module": try_hook_module,
     "plugin": try_plugin,
     "extension": try_extension,
     "backend": try_backend,

@@ -70,7 +70,7 @@ def on_plugin(plugin: InstalledPlugin, inspected: Outcome, outcome: Outcome) -> 
 
     Args:
         plugin: The plugin.
-        inspected: Of ``child.inspect``, where it has been imported before torch.
+        inspected: Of ``trials.try_hook_module``, where it is imported without torch.
         outcome: Of ``trials.try_plugin``.
     """
     broken = _broken("plugin", plugin, outcome)
@@ -145,7 +145,7 @@ def on_plugin_without_torch(plugin: InstalledPlugin, outcome: Outcome) -> Iterat
 
     Args:
         plugin: The plugin.
-        outcome: Of ``child.inspect``.
+        outcome: Of ``trials.try_hook_module``.
     """
     result = outcome.result or {}
     broken = _broken("plugin", plugin, outcome)

@@ -57,6 +57,9 @@ CHANGES = {
             minimal_kernels.unwrap(tensor).uniform_(lower, upper, generator=g)
             return tensor
     """,
+    "uncast": """minimal_kernels.mm = lambda a, b: minimal_kernels.wrap(
+            minimal_kernels.unwrap(a).float() @ minimal_kernels.unwrap(b).float())
+    """,
     "crashing_sum": """import ctypes
         minimal_kernels.add = lambda *args, **kwargs: ctypes.string_at(0)
     """,
@@ -215,6 +218,11 @@ def sick(module_site):
         ),
         ("wrong_copy", "the test 'round trip' failed: a tensor copied to the device and back is"),
         ("unseeded", "the test 'random numbers' failed: torch.manual_seed() with the same seed"),
+        (
+            "uncast",
+            "the test 'autocast' failed: mm of float32 under autocast gives torch.float32, "
+            "expected torch.bfloat16",
+        ),
         ("raising_sum", "the test 'add' failed: OSError: the card has fallen off the bus"),
         ("crashing_sum", "crashed with SIGSEGV while adding two tensors on the device"),
         ("badlib", "failed while importing badlib_plugin: ImportError: libwidget.so.1: undefined"),
@@ -560,3 +568,15 @@ def test_other_backends(site):
         assert remedy.startswith(f"Update or uninstall {name}; TORCH_DEVICE_BACKEND_AUTOLOAD=0")
     ((severity, cause, _),) = about(document, "import")
     assert severity == "error"
+
+
+def test_backend_that_hangs(site):
+    source = "def go():\n    import time\n    time.sleep(600)\n"
+    site.add("stuck", "[torch.backends]\nstuck = stuck:go\n", {"stuck.py": source})
+    document = doctor(site, "--timeout", "12")
+    ((severity, cause, _),) = about(document, "backend")
+    assert severity == "error"
+    assert cause.endswith("did not finish within 12 s, while calling stuck:go")
+    ((severity, cause, _),) = about(document, "import")
+    assert severity == "error"
+    assert "`import torch` did not finish within 12 s, while importing torch with all" in cause
