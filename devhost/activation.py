@@ -43,15 +43,16 @@ if TYPE_CHECKING:
 
     from devhost.blocking import Blocked
     from devhost.discovery import InstalledPlugin
-    from devhost.types import ProbeResult
+    from devhost.types import AmpPolicy, DeviceRng, DeviceRuntime, ProbeResult
 
 STRICT_VARIABLE = "DEVHOST_STRICT"
+STRICT_VALUES = ("", "0", "1")
 
 logger = logging.getLogger("devhost")
 
 _lock = threading.RLock()
 _running = False
-_active: _Attempt | None = None  # keeps what a device needs alive: hooks, Python kernels
+_active: _Attempt | None = None  # keeps what a device needs alive: hooks, what it supplied
 
 
 def load() -> None:
@@ -72,12 +73,18 @@ def load() -> None:
     run()
 
 
-def run(installed: Installed | None = None, start: float | None = None) -> None:
+def run(
+    installed: Installed | None = None,
+    start: float | None = None,
+    only: InstalledPlugin | None = None,
+) -> None:
     """Take the path, once per process. See load(); torch must have been imported, or nearly.
 
     Args:
         installed: What is installed, if the caller has looked already.
         start: When the caller began, as ``time.perf_counter()`` tells it; None for now.
+        only: A plugin to take along the path by itself, whatever else is installed and configured.
+            What goes wrong is raised then.
     """
     global _running, _active
     with _lock:
@@ -86,16 +93,40 @@ def run(installed: Installed | None = None, start: float | None = None) -> None:
         if _running or _active is not None:
             return
         _running = True
-        attempt = _Attempt(strict=_is_strict())
+        attempt = _Attempt(strict=only is not None or _is_strict())
         start = time.perf_counter() if start is None else start
         try:
-            attempt.run(installed)
+            if only is None:
+                attempt.run(installed)
+            else:
+                attempt.run_only(only)
         finally:
             _running = False
             if attempt.journal.device is not None:
                 _active = attempt
             attempt.journal.seconds = time.perf_counter() - start
             keep(attempt.journal)
+
+
+class Supplied(NamedTuple):
+    """What the active device's plugin supplied.
+
+    Attributes:
+        kernels: What it registered.
+        runtime: What ``devhost_runtime`` returned.
+        rng: What ``devhost_rng`` returned; None if there is no such hook.
+        amp: What ``devhost_amp`` returned; None if there is no such hook.
+    """
+
+    kernels: KernelRegistry
+    runtime: DeviceRuntime
+    rng: DeviceRng | None
+    amp: AmpPolicy | None
+
+
+def supplied() -> Supplied | None:
+    """Return what the active device's plugin supplied; None without an available device."""
+    return _active.supplied if _active is not None else None
 
 
 class _Prepared(NamedTuple):
@@ -118,8 +149,8 @@ class _Attempt:
         self.journal = Journal()
         self._strict = strict
         self._manager: Hooks | None = None
-        self._kernels: KernelRegistry | None = None  # of the active device
         self._active: PluginRecord | None = None
+        self.supplied: Supplied | None = None  # by the active device's plugin
 
     def run(self, installed: Installed | None) -> None:
         """Activate the first available plugin of those that are selected.
@@ -139,6 +170,15 @@ class _Attempt:
         self._activate_first(self._mark(selection))
         if self._active is not None:
             self._announce(self._active)
+
+    def run_only(self, plugin: InstalledPlugin) -> None:
+        """Activate one plugin without asking for a choice, or for extensions.
+
+        Raises:
+            DevhostError: What went wrong, if strict.
+        """
+        self.journal.open(Installed((plugin,), (), seconds=0.0))
+        self._activate_first(self._mark(Selection((plugin,), "it is looked at by itself")))
 
     # Selecting
 
@@ -238,7 +278,7 @@ class _Attempt:
         plugin = record.plugin
         with self._step(record, "import", f"importing {plugin.value}", State.IMPORTED):
             hook_module: object = plugin.load()
-        if _is_being_imported(plugin.module):
+        if is_being_imported(plugin.module):
             raise PluginError(
                 plugin.describe(),
                 f"is still being imported: {plugin.module} imports torch, and torch loads devhost",
@@ -311,7 +351,7 @@ class _Attempt:
         except BaseException:
             kernels.discard()
             raise
-        self._kernels = kernels
+        self.supplied = Supplied(kernels, runtime, rng, amp)
         self._take_slot(record, info.name, module)
         if amp is not None:
             torch_compat.set_autocast_dtype(info.name, amp.default_dtype)
@@ -366,6 +406,8 @@ class _Attempt:
         self, record: PluginRecord, name: str, doing: str, state: State | None = None
     ) -> Iterator[None]:
         """Record a step; whatever it raises becomes a PluginError that says what it was doing."""
+        # If the process crashes or hangs now, this is the last that is heard of it.
+        logger.debug("devhost: '%s': %s", record.plugin.name, doing)
         try:
             with record.step(name, state):
                 yield
@@ -408,12 +450,13 @@ def _require_free_slot(plugin: InstalledPlugin) -> None:
         raise SlotTakenError(
             f"device plugin {plugin.describe()} stays inactive: PyTorch has one slot for such "
             f"devices and it is taken by {torch_compat.slot_holder()}. Uninstall one of them, or "
-            "keep the other from taking the slot"
+            "keep the other from taking the slot; `devhost doctor` shows what takes it"
         )
 
 
-def _is_being_imported(module_name: str) -> bool:
-    # The import system's own mark on a module whose code is still running.
+def is_being_imported(module_name: str) -> bool:
+    """Return whether a module's code is still running."""
+    # The import system's own mark on it.
     spec = getattr(sys.modules.get(module_name), "__spec__", None)
     return bool(getattr(spec, "_initializing", False))
 
@@ -435,6 +478,6 @@ def _remedy(plugin: InstalledPlugin, error: BaseException) -> str:
 
 def _is_strict() -> bool:
     value = os.environ.get(STRICT_VARIABLE, "").strip()
-    if value not in ("", "0", "1"):
+    if value not in STRICT_VALUES:
         logger.error("devhost: %s=%s is ignored: it must be 0 or 1", STRICT_VARIABLE, value)
     return value == "1"

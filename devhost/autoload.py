@@ -31,6 +31,16 @@ def autoload() -> None:
     if nothing_installed and not os.environ.get("DEVHOST_DEVICE") and not has_saved_choice():
         return
 
-    from devhost.activation import run
+    from devhost.activation import is_being_imported, run
 
-    run(installed, start)
+    if installed is None or not installed.foreign_backends or not is_being_imported("torch"):
+        run(installed, start)
+        return
+
+    # Others hang on the same group, and torch calls them in an order that installation decides. A
+    # vendor's backend whose turn came after ours would fail to take the slot, and `import torch`
+    # with it. So ours is always the last: the slot is either taken by then, or nobody wants it.
+    from devhost.torch_compat import call_after_backends
+
+    spent = time.perf_counter() - start
+    call_after_backends(lambda: run(installed, time.perf_counter() - spent))

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 DEVICE_GROUP = "devhost.devices"
 EXTENSION_GROUP = "devhost.extensions"
+BACKEND_GROUP = "torch.backends"
+"""The group whose entry points torch calls by itself at the end of `import torch`."""
+
+OWN_BACKEND = "devhost.autoload:autoload"
+"""Value of devhost's own entry point in that group."""
 RANKING_GROUP = "devhost.ranking"
 
 
@@ -126,11 +131,13 @@ class Installed(NamedTuple):
         devices: Entry points of the group ``devhost.devices``.
         extensions: Entry points of the group ``devhost.extensions``.
         seconds: How long it took to find them.
+        foreign_backends: Those of the group ``torch.backends`` that are not devhost's.
     """
 
     devices: tuple[InstalledPlugin, ...]
     extensions: tuple[InstalledPlugin, ...]
     seconds: float
+    foreign_backends: tuple[InstalledPlugin, ...] = ()
 
 
 def discover() -> Installed:
@@ -149,12 +156,43 @@ def discover() -> Installed:
         found = entry_points()
         devices = sorted(device_plugins(found))
         extensions = sorted(extension_plugins(found))
+        foreign = sorted(foreign_backends(found))
     except Exception as error:
         raise DiscoveryError(
             f"the entry points of the installed distributions cannot be read: "
             f"{exception_text(error)}. `devhost list` names the distribution; reinstall it"
         ) from error
-    return Installed(tuple(devices), tuple(extensions), time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    return Installed(tuple(devices), tuple(extensions), seconds, tuple(foreign))
+
+
+def foreign_backends(entry_points: Any) -> list[InstalledPlugin]:
+    """Return what else torch calls at the end of `import torch`: vendors' backends and patches.
+
+    Args:
+        entry_points: The ``EntryPoints`` of one distribution or of all.
+    """
+    group = entry_points.select(group=BACKEND_GROUP)
+    return [InstalledPlugin(entry) for entry in group if entry.value != OWN_BACKEND]
+
+
+def owner_of(module: str) -> str | None:
+    """Return name and version of the distribution that a module belongs to; None if unknown.
+
+    Slow, for error messages only: unless it is a backend's, every list of files is read.
+    """
+    from importlib.metadata import entry_points, packages_distributions, version
+
+    package = module.partition(".")[0]
+    try:
+        for backend in foreign_backends(entry_points()):
+            if backend.module.partition(".")[0] == package:
+                return f"{backend.distribution} {backend.version}"
+        for distribution in packages_distributions().get(package, ()):
+            return f"{distribution} {version(distribution)}"
+    except Exception:  # damaged metadata of whatever distribution, and this is no time for it
+        return None
+    return None
 
 
 def device_plugins(entry_points: Any) -> list[InstalledPlugin]:

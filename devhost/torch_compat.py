@@ -8,14 +8,17 @@ while `import torch` is still on its way, or without torch.
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
 import sys
 import warnings
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from devhost.discovery import owner_of
+
 if TYPE_CHECKING:
     import enum
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from types import ModuleType
 
@@ -33,6 +36,8 @@ IN_TREE_DEVICES = frozenset({
 })
 # fmt: on
 """Device types that torch.device knows by itself. Newer ones are found by asking it."""
+
+AUTOLOAD_VARIABLE = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 
 LOADER_PREFIXES = ("cpu", "cuda", "hpu", "meta", "mps", "mtia", "xpu")
 """Devices with a loader of their own in torch.load, which has matched locations by prefix.
@@ -52,6 +57,11 @@ class _Comparable(Protocol):
     def __ge__(self, other: Any, /) -> bool: ...
 
 
+def autoload_is_enabled(environ: Mapping[str, str]) -> bool:
+    """Return whether `import torch` calls the entry points of the group ``torch.backends``."""
+    return environ.get(AUTOLOAD_VARIABLE, "1") == "1"  # for exactly this value
+
+
 def slot_name() -> str:
     """Return the name that PyTorch's out-of-tree device has now."""
     import torch
@@ -60,7 +70,7 @@ def slot_name() -> str:
 
 
 def slot_holder() -> str:
-    """Return who has taken the slot, as far as can be found out."""
+    """Return who has taken the slot: its name, and file and distribution as far as is known."""
     import torch
 
     name = slot_name()
@@ -68,11 +78,34 @@ def slot_holder() -> str:
     if module is None:
         return f"'{name}', which has registered no device module"
     # A device module may be a module, or any object: then its class tells where it comes from.
-    origin = getattr(module, "__file__", None)
-    if origin is None:
-        defined_in = type(module).__module__
-        origin = getattr(sys.modules.get(defined_in), "__file__", None) or f"module {defined_in}"
-    return f"'{name}' ({origin})"
+    if getattr(module, "__file__", None) is None:
+        module = sys.modules.get(type(module).__module__)
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return f"'{name}', whose device module comes from no file"
+    owner = owner_of(module.__name__)
+    return f"'{name}' ({file}, of {owner})" if owner else f"'{name}' ({file})"
+
+
+def call_after_backends(function: Callable[[], None]) -> None:
+    """Call ``function`` once torch has called all entry points of the group ``torch.backends``.
+
+    To be called by one of them, in `import torch`. What torch does next after all of them is to set
+    up its logging: it waits with that so that backends can add the names of their logs. There the
+    function is put in front, once.
+
+    Raises:
+        BaseException: From `import torch`, whatever ``function`` raises.
+    """
+    logging: Any = importlib.import_module("torch._logging")
+    set_up_logging = logging._init_logs
+
+    def first_function(*arguments: Any) -> None:
+        logging._init_logs = set_up_logging
+        function()
+        set_up_logging(*arguments)
+
+    logging._init_logs = first_function
 
 
 def take_slot(name: str, module: ModuleType) -> None:

@@ -1,6 +1,9 @@
 """Which plugins are found, by both readers of metadata."""
 
 import json
+from importlib.metadata import version
+
+from devhost.discovery import owner_of
 
 HOOKS = "[devhost.devices]\n{} = {}_hooks\n"
 
@@ -143,3 +146,8 @@ def test_unreadable_entry_points(site):
     (line,) = result.stderr.splitlines()
     assert "UnicodeDecodeError" in line
     assert "`devhost list` names the distribution" in line
+
+
+def test_owner_of_a_module():
+    assert owner_of("pluggy._manager") == f"pluggy {version('pluggy')}"
+    assert owner_of("no_such_module") is None

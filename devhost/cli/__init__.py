@@ -15,8 +15,6 @@ import devhost
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-DEFAULT_TIMEOUT = 10.0
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command.
@@ -25,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Its arguments; None for those of the process.
 
     Returns:
-        The exit status: 0, or 1 if the output could not be written or `devhost use` failed.
+        The exit status: 0, or 1 if something is wrong or the output could not be written.
 
     Raises:
         SystemExit: With status 2 for arguments that make no sense, 0 after --help or --version.
@@ -35,9 +33,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-
+    if sys.stdout is None:  # closed by who started the command, so that nothing can be written
+        return 1
     try:
-        status = _use(options) if options.command == "use" else _list(options)
+        status: int = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read the output has seen enough, as in `devhost list | head -1`. What Python
@@ -65,6 +64,36 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
+def _doctor(options: argparse.Namespace) -> int:
+    from devhost.cli import diagnosis, doctor
+
+    with diagnosis.progress_bar() as progress:
+        report = doctor.make_report(options.timeout, progress)
+    if options.json:
+        doctor.print_json(report)
+    else:
+        diagnosis.print_report(report)
+    return 1 if report["severity"] == "error" else 0
+
+
+def _info(options: argparse.Namespace) -> int:
+    from devhost.cli import info
+    from devhost.errors import SelectionError
+
+    try:
+        report = info.make_report(options.name, options.timeout)
+    except SelectionError as error:
+        print(f"devhost info: {error}", file=sys.stderr)
+        return 1
+    if options.json:
+        info.print_json(report)
+    else:
+        from devhost.cli import sheet
+
+        sheet.print_report(report)
+    return 0
+
+
 def _use(options: argparse.Namespace) -> int:
     from devhost.cli import use
 
@@ -84,14 +113,31 @@ def _parser() -> argparse.ArgumentParser:
         "which one `import torch` activates. torch is not imported; each plugin is looked at in "
         "a process of its own.",
     )
-    listing.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    listing.add_argument(
-        "--timeout",
-        type=_seconds,
-        default=DEFAULT_TIMEOUT,
-        metavar="SECONDS",
-        help="give up on a plugin after this time (default: %(default)g)",
+    listing.set_defaults(run=_list)
+    _add_common(listing, timeout=10.0)
+
+    doctor = commands.add_parser(
+        "doctor",
+        help="find out what is wrong",
+        description="Check Python, torch, the configuration, and every plugin, extension and other "
+        "backend in a process of its own: each plugin is activated, and its device tested. Says of "
+        "everything that is wrong why, and what to do; ends with a block for a bug report. The "
+        "exit status is 1 if something is wrong.",
     )
+    doctor.set_defaults(run=_doctor)
+    _add_common(doctor, timeout=60.0)
+
+    info = commands.add_parser(
+        "info",
+        help="show everything about one plugin",
+        description="Activate one plugin in a process of its own, and show what it is, where it "
+        "comes from, its hooks, its devices with their memory, which functions of torch.<name> "
+        "are derived from it, supplied by it or missing, and how many operators have a kernel.",
+    )
+    info.add_argument("name", metavar="NAME", help="name of a device or of a distribution")
+    info.set_defaults(run=_info)
+    _add_common(info, timeout=60.0)
+
     use = commands.add_parser(
         "use",
         help="save which device plugin this environment uses",
@@ -109,7 +155,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     wanted.add_argument("--clear", action="store_true", help="remove what is saved")
     use.add_argument("--json", action="store_true", help="print JSON instead of text")
+    use.set_defaults(run=_use)
     return parser
+
+
+def _add_common(command: argparse.ArgumentParser, timeout: float) -> None:
+    command.add_argument("--json", action="store_true", help="print JSON instead of text")
+    command.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=timeout,
+        metavar="SECONDS",
+        help="give up on a plugin after this time (default: %(default)g)",
+    )
 
 
 def _seconds(text: str) -> float:

@@ -1,4 +1,4 @@
-"""The process in which `devhost list` runs one plugin's code, so that it may crash or hang there.
+"""The process in which a command runs one plugin's code, so that it may crash or hang there.
 
 Reports to the parent as lines of JSON: ``{"stage": ...}`` before each step, which tells where a
 crash happened, and ``{"result": ...}`` at the end.
@@ -12,7 +12,7 @@ import sys
 import time
 from importlib.metadata import EntryPoint
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from devhost import checks, torch_compat
 from devhost.discovery import DEVICE_GROUP
@@ -27,17 +27,20 @@ from devhost.manager import Hooks
 from devhost.types import DeviceInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from devhost.discovery import InstalledPlugin
+
+    Send: TypeAlias = Callable[[dict[str, Any]], None]
 
 
 def main(request: dict[str, Any]) -> None:
     """Do what the parent asks and end the process.
 
     Args:
-        request: ``{"inspect": {"name", "value", "torch", "extensions"}}`` or
-            ``{"select": {"extensions", "candidates"}}``; extensions are InstalledPlugin.
+        request: What to do and with which arguments: one of ``{"inspect": {...}}`` and
+            ``{"select": {...}}``, or ``{"trial": ..., ...}`` for those in ``trials``. Extensions
+            among the arguments are InstalledPlugin.
     """
     # The plugin may print: its output goes where errors go, the real one is for the parent.
     channel = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
@@ -48,7 +51,7 @@ def main(request: dict[str, Any]) -> None:
         channel.flush()
 
     try:
-        answer = inspect(request["inspect"], send) if "inspect" in request else ask(request, send)
+        answer = _answer(request, send)
     except BaseException as error:  # SystemExit as well: whatever it is, it is the answer
         answer = {"error": exception_text(error)}
     send({"result": answer})
@@ -56,7 +59,17 @@ def main(request: dict[str, Any]) -> None:
     os._exit(0)
 
 
-def inspect(request: dict[str, Any], send: Any) -> dict[str, Any]:
+def _answer(request: dict[str, Any], send: Send) -> dict[str, Any]:
+    if "inspect" in request:
+        return inspect(request["inspect"], send)
+    if "select" in request:
+        return ask(request["select"], send)
+    from devhost.cli import trials  # not for `devhost list`, which is to be fast
+
+    return trials.run(request, send)
+
+
+def inspect(request: dict[str, Any], send: Send) -> dict[str, Any]:
     """Import a device plugin, check it and probe it.
 
     Returns:
@@ -110,16 +123,16 @@ def inspect(request: dict[str, Any], send: Any) -> dict[str, Any]:
     }
 
 
-def ask(request: dict[str, Any], send: Any) -> dict[str, Any]:
+def ask(request: dict[str, Any], send: Send) -> dict[str, Any]:
     """Ask the extensions' ``devhost_select``; those that cannot be loaded are left out.
 
     Returns:
         ``choice``: what was answered, or None; ``error`` if one of them failed.
     """
     hooks = Hooks()
-    _register_extensions(request["select"]["extensions"], hooks, send)
+    _register_extensions(request["extensions"], hooks, send)
     send({"stage": "calling devhost_select()"})
-    candidates = [SimpleNamespace(**c) for c in request["select"]["candidates"]]
+    candidates = [SimpleNamespace(**c) for c in request["candidates"]]
     try:
         return {"choice": hooks.select(candidates)}
     except SelectionError as error:
@@ -127,7 +140,7 @@ def ask(request: dict[str, Any], send: Any) -> dict[str, Any]:
 
 
 def _register_extensions(
-    extensions: Iterable[InstalledPlugin], hooks: Hooks, send: Any
+    extensions: Iterable[InstalledPlugin], hooks: Hooks, send: Send
 ) -> list[str]:
     """Register those that can be; return a list to which failures are added, now and later."""
     failures: list[str] = []

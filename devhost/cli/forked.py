@@ -16,6 +16,8 @@ from devhost.cli import child
 from devhost.cli.processes import Child
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from devhost.cli.processes import Process
 
 
@@ -24,26 +26,27 @@ class ForkedChild(Child):
 
     Args:
         request: See ``devhost.cli.child.main``.
+        environ: Environment variables that it gets beside those of this process.
     """
 
-    def _start(self, request: dict[str, Any]) -> Process:
-        return _ForkedProcess(self._run, request)
+    def _start(self, request: dict[str, Any], environ: Mapping[str, str]) -> Process:
+        return _ForkedProcess(self._run, request, environ)
 
-    def _run(self, request: dict[str, Any]) -> None:
+    def _run(self, request: dict[str, Any], environ: Mapping[str, str]) -> None:
         # All that subprocess.Popen is asked for in the other kind of child.
         os.setsid()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(self._output.fileno(), 1)
         os.dup2(self._errors.fileno(), 2)
-        os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+        os.environ.update(environ)
         child.main(request)
 
 
 class _ForkedProcess:
     """A process of multiprocessing with the methods of one of subprocess."""
 
-    def __init__(self, target: Any, request: dict[str, Any]) -> None:
-        self._process = multiprocessing.get_context("fork").Process(target=target, args=(request,))
+    def __init__(self, target: Any, *arguments: Any) -> None:
+        self._process = multiprocessing.get_context("fork").Process(target=target, args=arguments)
         self._process.start()
 
     @property

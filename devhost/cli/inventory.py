@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import importlib_metadata
 
@@ -11,8 +11,12 @@ from devhost.discovery import (
     device_plugins,
     distribution_name,
     extension_plugins,
+    foreign_backends,
 )
 from devhost.errors import exception_text
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 
 class Shadowed(NamedTuple):
@@ -31,18 +35,43 @@ class Unreadable(NamedTuple):
 
 
 class Inventory(NamedTuple):
-    """What `devhost list` shows: everything installed, and what is wrong with how it is."""
+    """Everything installed, and what is wrong with how it is.
+
+    Attributes:
+        devices: Device plugins.
+        extensions: Extensions of devhost.
+        foreign_backends: What else torch calls at the end of `import torch`.
+        shadowed: Device plugins behind another copy of themselves.
+        unreadable: Distributions with damaged metadata.
+    """
 
     devices: tuple[InstalledPlugin, ...]
     extensions: tuple[InstalledPlugin, ...]
+    foreign_backends: tuple[InstalledPlugin, ...]
     shadowed: tuple[Shadowed, ...]
     unreadable: tuple[Unreadable, ...]
+
+    def without(self, plugins: Collection[InstalledPlugin]) -> Inventory:
+        """Return the same with these device plugins and extensions left out."""
+        return self._replace(
+            devices=tuple(plugin for plugin in self.devices if plugin not in plugins),
+            extensions=tuple(plugin for plugin in self.extensions if plugin not in plugins),
+        )
+
+
+def installed_torch() -> str | None:
+    """Return the version of the installed torch; None if there is none, or its metadata is bad."""
+    try:
+        return importlib_metadata.version("torch")
+    except Exception:  # what bad metadata raises differs by reader and version
+        return None
 
 
 def take_inventory() -> Inventory:
     """Return everything that is installed, copies and damage included. Raises nothing."""
     devices: list[InstalledPlugin] = []
     extensions: list[InstalledPlugin] = []
+    foreign: list[InstalledPlugin] = []
     shadowed: list[Shadowed] = []
     unreadable: list[Unreadable] = []
     first_copy: dict[str, str] = {}
@@ -56,17 +85,20 @@ def take_inventory() -> Inventory:
             entry_points = dist.entry_points
             found = device_plugins(entry_points)
             others = extension_plugins(entry_points)
+            backends = foreign_backends(entry_points)
         except Exception as error:
             unreadable.append(Unreadable(distribution_name(dist), location, exception_text(error)))
             continue
         if hidden_by is None:
             devices += found
             extensions += others
+            foreign += backends
         else:
             shadowed += [Shadowed(plugin, hidden_by) for plugin in found]
     return Inventory(
         devices=tuple(sorted(devices)),
         extensions=tuple(sorted(extensions)),
+        foreign_backends=tuple(sorted(foreign)),
         shadowed=tuple(sorted(shadowed, key=lambda copy: copy.plugin)),
         unreadable=tuple(sorted(unreadable)),
     )

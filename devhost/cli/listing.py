@@ -10,9 +10,10 @@ import time
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import devhost
+from devhost import torch_compat
 from devhost.blocking import block
 from devhost.cli.forked import ForkedChild
-from devhost.cli.inventory import take_inventory
+from devhost.cli.inventory import installed_torch, take_inventory
 from devhost.errors import SelectionError, one_line
 from devhost.selection import Selection, select
 
@@ -45,6 +46,16 @@ class Plugin(TypedDict):
     seconds: float | None
 
 
+class ForeignBackend(TypedDict):
+    """Another package that torch calls at the end of `import torch`."""
+
+    name: str
+    distribution: str
+    version: str
+    location: str
+    entry_point: str
+
+
 class Choice(TypedDict):
     """What `import torch` does."""
 
@@ -63,6 +74,7 @@ class Report(TypedDict):
     torch: str | None
     selection: Choice
     plugins: list[Plugin]
+    foreign_backends: list[ForeignBackend]
     extension_failures: list[str]
 
 
@@ -76,7 +88,7 @@ def make_report(timeout: float, while_waiting: Callable[[], None]) -> Report:
     inventory = take_inventory()
     blocked = block(inventory.devices, inventory.extensions, os.environ)
     extensions = tuple(e for e in inventory.extensions if e not in blocked.plugins)
-    torch_version = _torch_version()
+    torch_version = installed_torch()
     rows: list[Plugin] = []
     failures: dict[str, None] = {}  # an ordered set: every child meets the same extensions
     with contextlib.ExitStack() as stack:
@@ -128,11 +140,20 @@ def make_report(timeout: float, while_waiting: Callable[[], None]) -> Report:
         "selection": {
             "device": active["name"] if active is not None else None,
             "reason": selection.reason,
-            # torch autoloads for exactly this value.
-            "autoload": os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1",
+            "autoload": torch_compat.autoload_is_enabled(os.environ),
             "notes": _notes(inventory, blocked),
         },
         "plugins": rows,
+        "foreign_backends": [
+            {
+                "name": backend.name,
+                "distribution": backend.distribution,
+                "version": backend.version,
+                "location": backend.location,
+                "entry_point": backend.value,
+            }
+            for backend in inventory.foreign_backends
+        ],
         "extension_failures": list(failures),
     }
 
@@ -247,12 +268,3 @@ def _active(
             if row["status"] == status:
                 return row
     return None
-
-
-def _torch_version() -> str | None:
-    import importlib_metadata
-
-    try:
-        return importlib_metadata.version("torch")
-    except importlib_metadata.PackageNotFoundError:
-        return None

@@ -1,4 +1,4 @@
-"""Child processes of `devhost list`: started side by side, bounded in time, read to the end."""
+"""Child processes: started side by side, bounded in time, read to the end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import IO, Any, NamedTuple, Protocol
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from devhost.torch_compat import AUTOLOAD_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NO_AUTOLOAD = {AUTOLOAD_VARIABLE: "0"}
+"""A plugin that imports torch by itself must not start devhost once more."""
 
 # The child takes over sys.path, so that it finds what the parent found, however it was started.
 _BOOT = """\
@@ -56,30 +64,34 @@ class Child:
 
     Args:
         request: See ``devhost.cli.child.main``.
+        environ: Environment variables that it gets beside those of this process.
 
     Attributes:
         started: When it was started, as ``time.monotonic()`` tells it.
     """
 
-    def __init__(self, request: dict[str, Any]) -> None:
+    def __init__(self, request: dict[str, Any], environ: Mapping[str, str] = NO_AUTOLOAD) -> None:
         # Files, not pipes: a pipe fills up, and then a child waits for being read that waits for
         # its turn behind one that hangs.
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self.started = time.monotonic()
-        self._process = self._start(request)
+        self._process = self._start(request, environ)
 
-    def _start(self, request: dict[str, Any]) -> Process:
+    def _start(self, request: dict[str, Any], environ: Mapping[str, str]) -> Process:
         return subprocess.Popen(
             [sys.executable, "-c", _BOOT, json.dumps({**request, "path": sys.path})],
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=self._errors,
-            # A plugin that imports torch by itself must not start devhost once more.
-            env={**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
+            env={**os.environ, **environ},
             # Its own group, so that what it starts can be ended with it.
             start_new_session=True,
         )
+
+    def has_ended(self) -> bool:
+        """Return whether the process is no longer running."""
+        return self._process.poll() is not None
 
     def wait(self, seconds: float, limit: float) -> Answer:
         """Wait for the child to end, and return what it said.

@@ -36,6 +36,15 @@ def print_report(report: Report) -> None:
             name = plugin["name"] or plugin["distribution"]
             # soft_wrap: the terminal breaks the line, the text stays one line.
             console.print(Text(f"{name}: {plugin['reason']}"), soft_wrap=True)
+    for backend in report["foreign_backends"]:
+        console.print(
+            Text(
+                f"foreign backend: {backend['entry_point']} of {backend['distribution']} "
+                f"{backend['version']}, which `import torch` calls as well; `devhost doctor` says "
+                "what it does to PyTorch's slot"
+            ),
+            soft_wrap=True,
+        )
     for line in (*report["selection"]["notes"], *report["extension_failures"], _summary(report)):
         console.print(Text(line), soft_wrap=True)
 

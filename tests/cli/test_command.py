@@ -1,9 +1,11 @@
 """The command line itself: arguments, exit status, output."""
 
 import contextlib
+import json
 import os
 import pty
 import re
+import shlex
 import subprocess
 
 import pytest
@@ -24,6 +26,11 @@ import devhost
         (["list", "--timeout", "soon"], 2, "'soon' is not a positive number of seconds"),
         (["list", "--timeout", "-1"], 2, "'-1' is not a positive number of seconds"),
         (["list", "--timeout", "inf"], 2, "'inf' is not a positive number of seconds"),
+        (["doctor", "--help"], 0, "give up on a plugin after this time (default: 60)"),
+        (["doctor", "openreg"], 2, "unrecognized arguments: openreg"),
+        (["doctor", "--timeout", "0"], 2, "'0' is not a positive number of seconds"),
+        (["info", "--help"], 0, "name of a device or of a distribution"),
+        (["info"], 2, "the following arguments are required: NAME"),
     ],
 )
 def test_arguments(site, arguments, status, words):
@@ -32,10 +39,14 @@ def test_arguments(site, arguments, status, words):
     assert words in (result.stdout if status == 0 else result.stderr)
 
 
-def test_output_that_nobody_reads(site):
+COMMANDS = [["list"], ["doctor", "--json"], ["info", "minimal"]]
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_output_that_nobody_reads(site, arguments):
     site.add_package("minimal")
     process = subprocess.Popen(
-        site.command("-m", "devhost", "list"),
+        site.command("-m", "devhost", *arguments),
         env=site.environ({}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -45,6 +56,42 @@ def test_output_that_nobody_reads(site):
     process.stderr.close()
     assert process.wait(60) == 1
     assert errors == b""
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_output_that_is_closed(site, arguments):
+    site.add_package("minimal")
+    command = shlex.join(site.command("-m", "devhost", *arguments))
+    closed = subprocess.run(
+        ["sh", "-c", f"{command} >&-"],
+        env=site.environ({}),
+        cwd=site.cwd(),
+        stderr=subprocess.PIPE,
+        timeout=120,
+    )
+    assert (closed.returncode, closed.stderr) == (1, b"")
+
+
+def test_progress_is_shown_on_a_terminal_only(site):
+    terminal, stderr = os.openpty()
+    process = subprocess.Popen(
+        site.command("-m", "devhost", "doctor", "--json"),
+        env=site.environ({"TERM": "xterm"}),
+        cwd=site.cwd(),
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+    )
+    os.close(stderr)
+    shown = b""
+    with contextlib.suppress(OSError):  # how a terminal says that it is closed at the other end
+        while part := os.read(terminal, 4096):
+            shown += part
+    os.close(terminal)
+    document = json.loads(process.communicate(timeout=120)[0])
+    assert document["severity"] == "ok"
+    assert b"checking" in shown
+    assert b"2/2" in shown
+    assert b"\x1b[?25h" in shown.rpartition(b"2/2")[2]  # the cursor is there again
 
 
 def test_terminal_that_knows_ascii_only(site):

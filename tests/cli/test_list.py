@@ -243,3 +243,27 @@ def test_without_torch(site):
     assert document["torch"] is None
     assert document["plugins"][0]["status"] == "available"
     assert site.devhost("list").stdout.splitlines()[-1] == "torch is not installed."
+
+
+def test_foreign_backends_are_listed_and_not_imported(site):
+    site.add_package("minimal").add(
+        "vendor-backend",
+        "[torch.backends]\nzz = vendor:last\nvendor = vendor:go\n",
+        {"vendor.py": "raise SystemError('vendor was imported')"},
+        version="3.1",
+    )
+    document = report(site)
+    assert document["foreign_backends"] == [
+        {
+            "name": name,
+            "distribution": "vendor-backend",
+            "version": "3.1",
+            "location": str(site.root),
+            "entry_point": value,
+        }
+        for name, value in (("vendor", "vendor:go"), ("zz", "vendor:last"))
+    ]
+    assert (
+        "foreign backend: vendor:go of vendor-backend 3.1, which `import torch` calls as well; "
+        "`devhost doctor` says what it does to PyTorch's slot"
+    ) in site.devhost("list").stdout.splitlines()
