@@ -17,7 +17,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from devhost import checks, torch_compat
+from devhost import checks, process_state, torch_compat
 from devhost.discovery import Installed, discover
 from devhost.errors import (
     DevhostError,
@@ -29,7 +29,7 @@ from devhost.errors import (
     exception_text,
     one_line,
 )
-from devhost.journal import Journal, PluginRecord, State, keep
+from devhost.journal import Journal, PluginRecord, State, keep, why_missing
 from devhost.kernels import KernelRegistry
 from devhost.manager import Hooks
 from devhost.selection import Selection, select
@@ -93,6 +93,9 @@ def run(installed: Installed | None = None, start: float | None = None) -> None:
                 _active = attempt
             attempt.journal.seconds = time.perf_counter() - start
             keep(attempt.journal)
+            device = attempt.journal.device
+            if any(record.plugin.name != device for record in attempt.journal.plugins):
+                torch_compat.explain_missing_devices(why_missing)
 
 
 class _Prepared(NamedTuple):
@@ -178,7 +181,7 @@ class _Attempt:
             else:
                 record.end(rest, selection.reason)
         if by_plugin and not selection.plugins and not selection.disabled:
-            logger.warning("devhost: no device is active: %s", one_line(selection.reason))
+            _log(logging.WARNING, "no device is active: %s", one_line(selection.reason))
         return [by_plugin[plugin] for plugin in selection.plugins]
 
     # Activating
@@ -190,7 +193,7 @@ class _Attempt:
             if self.journal.device is not None:
                 record.end(State.NOT_SELECTED, f"'{self.journal.device}' comes first")
                 continue
-            with self._one_device(record):
+            with self._one_device(record), self._process_state(record):
                 prepared = self._prepare(record)
                 if prepared.probe.available:
                     record.state = State.AVAILABLE
@@ -276,14 +279,15 @@ class _Attempt:
                 rng = hooks.rng()
             with self._step(record, "amp", "calling devhost_amp()"):
                 amp = hooks.amp()
-            _refuse(
-                plugin,
-                [
-                    *checks.runtime_problems(runtime),
-                    *checks.rng_problems(rng),
-                    *checks.amp_problems(amp),
-                ],
-            )
+            with self._step(record, "check", "checking what its hooks returned"):
+                _refuse(
+                    plugin,
+                    [
+                        *checks.runtime_problems(runtime),
+                        *checks.rng_problems(rng),
+                        *checks.amp_problems(amp),
+                    ],
+                )
             with self._step(record, "module", f"building torch.{info.name}"):
                 module = build(
                     info.name, plugin.describe(), runtime, rng, amp, kernels.fallback_control
@@ -310,6 +314,14 @@ class _Attempt:
         self._announce(record)
 
     def _take_slot(self, record: PluginRecord, name: str, module: ModuleType) -> None:
+        if torch_compat.slot_name() == name:
+            _log(
+                logging.WARNING,
+                "device plugin %s has renamed PyTorch's slot itself, which would break "
+                "`import torch` beside another plugin; devhost does it: remove the call of "
+                "rename_privateuse1_backend()",
+                record.plugin.describe(),
+            )
         with self._step(record, "register", "registering it with PyTorch, which used up the slot"):
             torch_compat.take_slot(name, module)
             self.journal.device = name
@@ -344,24 +356,24 @@ class _Attempt:
     def _step(
         self, record: PluginRecord, name: str, doing: str, state: State | None = None
     ) -> Iterator[None]:
-        """Record a step; whatever it raises becomes a PluginError that says what it was doing."""
-        try:
-            with record.step(name, state):
-                yield
-        except (KeyboardInterrupt, PluginError):
-            raise
-        except BaseException as error:  # plugins raise anything, SystemExit included
-            raise PluginError(
-                record.plugin.describe(),
-                f"failed while {doing}: {exception_text(error)}",
-                _remedy(record.plugin, error),
-            ) from error
+        """Record a step; whatever it raises becomes a PluginError that says what it was doing.
+
+        So does taking the slot, which is not for plugins to do.
+        """
+        plugin = record.plugin
+        was_free = torch_compat.slot_is_free_for(plugin.name)
+        with _explained(plugin, doing, PluginError), record.step(name, state):
+            yield
+        if was_free and self.journal.device is None:
+            _require_untouched_slot(plugin, doing)
 
     @contextlib.contextmanager
     def _one_device(self, record: PluginRecord) -> Iterator[None]:
         """Keep a device's failure to itself, and its hooks registered only if it gets the slot."""
         try:
-            yield
+            # Whatever no step has caught is kept to the device as well.
+            with _explained(record.plugin, "making it ready", DevhostError):
+                yield
         except DevhostError as error:
             record.fail(str(error), error)
             self._report(error)
@@ -369,10 +381,53 @@ class _Attempt:
             if self.journal.device is None and self._manager is not None:
                 self._manager.unregister_device()
 
+    @contextlib.contextmanager
+    def _process_state(self, record: PluginRecord) -> Iterator[None]:
+        """Put back what a plugin changes in the process while it is loaded, and say so."""
+        before = process_state.snapshot()
+        failed = True
+        try:
+            yield
+            failed = False
+        finally:
+            changes = process_state.put_back(before, failed=failed)
+            if changes:
+                _log(
+                    logging.WARNING,
+                    "device plugin %s changed, while it was loaded, %s. It must leave the "
+                    "process as it is: tell its authors, or update it",
+                    record.plugin.describe(),
+                    one_line("; ".join(changes)),
+                )
+
     def _report(self, error: DevhostError, cause: BaseException | None = None) -> None:
         if self._strict:
             raise error from (cause or error.__cause__)
-        logger.error("devhost: %s", one_line(str(error)))
+        _log(logging.ERROR, "%s", one_line(str(error)))
+
+
+@contextlib.contextmanager
+def _explained(plugin: InstalledPlugin, doing: str, known: type[DevhostError]) -> Iterator[None]:
+    """Turn what the block raises, unless it is ``known``, into a PluginError that explains it."""
+    try:
+        yield
+    except (KeyboardInterrupt, known):
+        raise
+    except BaseException as error:  # plugins raise anything, SystemExit included
+        from devhost.remedies import remedy  # not loaded for nothing
+
+        raise PluginError(
+            plugin.describe(),
+            f"failed while {doing}: {exception_text(error)}",
+            remedy(plugin, error),
+        ) from error
+
+
+def _log(level: int, message: str, *values: object) -> None:
+    # Neither a handler of the program's that raises nor a plugin that has closed sys.stderr may end
+    # `import torch`; the status has it all.
+    with contextlib.suppress(Exception):
+        logger.log(level, f"devhost: {message}", *values)
 
 
 def _refuse(plugin: InstalledPlugin, problems: Iterable[str]) -> None:
@@ -381,8 +436,19 @@ def _refuse(plugin: InstalledPlugin, problems: Iterable[str]) -> None:
         raise PluginCheckError(plugin.describe(), problems)
 
 
+def _require_untouched_slot(plugin: InstalledPlugin, doing: str) -> None:
+    if not torch_compat.slot_is_free_for(plugin.name):
+        raise PluginError(
+            plugin.describe(),
+            f"took PyTorch's slot by itself while {doing}: it now belongs to "
+            f"{torch_compat.slot_holder()}, and cannot be given back",
+            "Remove the plugin's calls of rename_privateuse1_backend(), _register_device_module() "
+            "and generate_methods_for_privateuse1_backend(): devhost makes them, after its checks",
+        )
+
+
 def _require_free_slot(plugin: InstalledPlugin) -> None:
-    if torch_compat.slot_name() != torch_compat.UNUSED_SLOT:
+    if not torch_compat.slot_is_free_for(plugin.name):
         raise SlotTakenError(
             f"device plugin {plugin.describe()} stays inactive: PyTorch has one slot for such "
             f"devices and it is taken by {torch_compat.slot_holder()}. Uninstall one of them, or "
@@ -396,22 +462,8 @@ def _is_being_imported(module_name: str) -> bool:
     return bool(getattr(spec, "_initializing", False))
 
 
-def _remedy(plugin: InstalledPlugin, error: BaseException) -> str:
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        if plugin.module == error.name or plugin.module.startswith(f"{error.name}."):
-            return (
-                f"Its files are not there: reinstall {plugin.distribution}, or remove what is left "
-                f"of it with `pip uninstall {plugin.distribution}`"
-            )
-        return f"Install the missing module {error.name}"
-    return (
-        f"Reinstall or update {plugin.distribution}, or set DEVHOST_DEVICE=none to do without it; "
-        "the traceback is in devhost.status()"
-    )
-
-
 def _is_strict() -> bool:
     value = os.environ.get(STRICT_VARIABLE, "").strip()
     if value not in ("", "0", "1"):
-        logger.error("devhost: %s=%s is ignored: it must be 0 or 1", STRICT_VARIABLE, value)
+        _log(logging.ERROR, "%s=%s is ignored: it must be 0 or 1", STRICT_VARIABLE, value)
     return value == "1"

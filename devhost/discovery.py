@@ -57,6 +57,11 @@ class InstalledPlugin:
         return _metadata_field(self._entry_point.dist, "Version") or "unknown"
 
     @cached_property
+    def requires_python(self) -> str | None:
+        """The versions of Python that the distribution supports, ``>=3.10``; None if any."""
+        return _metadata_field(self._entry_point.dist, "Requires-Python")
+
+    @cached_property
     def location(self) -> str:
         """Folder that the distribution is installed in."""
         return str(self._entry_point.dist.locate_file(""))
@@ -70,9 +75,10 @@ class InstalledPlugin:
         """Import the hook module and return the object that carries the hooks.
 
         Raises:
+            DiscoveryError: The entry point's value names no module.
             BaseException: Whatever the plugin's code raises.
         """
-        return self._entry_point.load()
+        return load(self._entry_point)
 
     def describe(self) -> str:
         """Return the plugin as messages name it: device, distribution, version, module, place."""
@@ -119,6 +125,18 @@ def discover() -> Installed:
             f"{exception_text(error)}. `devhost list` names the distribution; reinstall it"
         ) from error
     return Installed(devices, extensions, time.perf_counter() - start)
+
+
+def load(entry_point: Any) -> Any:
+    """Import what ``entry_point`` points to and return it. Raises as InstalledPlugin.load does."""
+    # Both readers store any text, and load() of one that is no reference ends in an AttributeError
+    # about None.
+    if re.fullmatch(r"\w[\w.]*\s*(:\s*\w[\w.]*)?\s*(\[.*\])?", entry_point.value.strip()) is None:
+        raise DiscoveryError(
+            f"the value of its entry point, {entry_point.value!r}, is neither 'module' nor "
+            "'module:object'"
+        )
+    return entry_point.load()
 
 
 def _in_order(entry_points: Iterable[Any]) -> tuple[InstalledPlugin, ...]:

@@ -29,6 +29,14 @@ PACKAGES = HERE / "packages"
 TIMEOUT = 120
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--write-messages",
+        action="store_true",
+        help="write the messages of test_faults.py down for the documentation",
+    )
+
+
 @pytest.fixture(scope="session")
 def base(tmp_path_factory):
     """A folder with links to everything that is installed, but no device plugin or extension."""
@@ -103,7 +111,7 @@ class Site:
         # -S: the real site-packages, with the device plugins in it, stays out.
         return [sys.executable, "-S", *arguments]
 
-    def run(self, variables, *arguments):
+    def run(self, variables, *arguments, timeout=TIMEOUT):
         """Run an interpreter with these arguments to its end."""
         return subprocess.run(
             self.command(*arguments),
@@ -111,7 +119,7 @@ class Site:
             cwd=self.cwd(),
             capture_output=True,
             text=True,
-            timeout=TIMEOUT,
+            timeout=timeout,
             check=False,
         )
 
@@ -119,9 +127,9 @@ class Site:
         """Run ``code`` in a fresh interpreter."""
         return self.run(variables, *options, "-c", textwrap.dedent(code))
 
-    def devhost(self, *arguments, **variables):
+    def devhost(self, *arguments, timeout=TIMEOUT, **variables):
         """Run the command `devhost`."""
-        return self.run(variables, "-m", "devhost", *arguments)
+        return self.run(variables, "-m", "devhost", *arguments, timeout=timeout)
 
     def interpreter(self, *options, **variables):
         """Start an interpreter that runs one piece of code after the other."""

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from devhost import checks, torch_compat
-from devhost.discovery import DEVICE_GROUP, EXTENSION_GROUP
+from devhost.discovery import DEVICE_GROUP, EXTENSION_GROUP, load
 from devhost.errors import exception_text
 from devhost.manager import Hooks
 from devhost.types import DeviceInfo
@@ -53,7 +53,7 @@ def inspect(request: dict[str, Any], send: Any) -> dict[str, Any]:
     """
     start = time.perf_counter()
     send({"stage": f"importing {request['value']}"})
-    plugin = EntryPoint(request["name"], request["value"], DEVICE_GROUP).load()
+    plugin = load(EntryPoint(request["name"], request["value"], DEVICE_GROUP))
 
     send({"stage": "checking its hooks"})
     hooks = Hooks()
@@ -81,6 +81,10 @@ def inspect(request: dict[str, Any], send: Any) -> dict[str, Any]:
     send({"stage": "calling devhost_probe()"})
     probe = hooks.probe()
     problems = list(checks.probe_problems(probe))
+    if "torch" in sys.modules and not torch_compat.slot_is_free_for(request["name"]):
+        problems.append(
+            f"it took PyTorch's slot by itself, which now belongs to {torch_compat.slot_holder()}"
+        )
     if problems:
         return {**answer, "problems": problems}
     return {
@@ -103,7 +107,7 @@ def ask(request: dict[str, Any], send: Any) -> dict[str, Any]:
     for name, value in request["select"]["extensions"]:
         send({"stage": f"loading extension {name}"})
         try:
-            extension = EntryPoint(name, value, EXTENSION_GROUP).load()
+            extension = load(EntryPoint(name, value, EXTENSION_GROUP))
             if not list(checks.hook_problems(extension, hooks.manager, device=False)):
                 hooks.manager.register(extension)
         except BaseException as error:

@@ -13,6 +13,7 @@ import devhost
 from devhost.cli.inventory import take_inventory
 from devhost.cli.processes import Child
 from devhost.errors import SelectionError, one_line
+from devhost.remedies import python_problem
 from devhost.selection import Selection, select
 
 if TYPE_CHECKING:
@@ -150,6 +151,8 @@ def _row(plugin: InstalledPlugin, result: dict[str, Any]) -> Plugin:
         status = "available"
     else:
         status, reason = "unavailable", result["reason"]
+    if status == "failed":
+        reason = "; ".join(filter(None, (reason, python_problem(plugin))))
     if result.get("imports_torch"):
         note = "its hook module imports torch, which makes this command slow: import it in hooks"
         reason = f"{reason}; {note}" if reason else note
