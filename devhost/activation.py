@@ -17,7 +17,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from devhost import checks, process_state, torch_compat
+from devhost import checks, torch_compat
 from devhost.discovery import Installed, discover
 from devhost.errors import (
     DevhostError,
@@ -32,6 +32,7 @@ from devhost.errors import (
 from devhost.journal import Journal, PluginRecord, State, keep, why_missing
 from devhost.kernels import KernelRegistry
 from devhost.manager import Hooks
+from devhost.process_state import Snapshot
 from devhost.selection import Selection, select
 from devhost.types import DeviceInfo
 
@@ -384,13 +385,13 @@ class _Attempt:
     @contextlib.contextmanager
     def _process_state(self, record: PluginRecord) -> Iterator[None]:
         """Put back what a plugin changes in the process while it is loaded, and say so."""
-        before = process_state.snapshot()
+        before = Snapshot()
         failed = True
         try:
             yield
             failed = False
         finally:
-            changes = process_state.put_back(before, failed=failed)
+            changes = before.put_back(failed=failed)
             if changes:
                 _log(
                     logging.WARNING,
