@@ -202,6 +202,8 @@ class _Attempt:
                 else:
                     record.end(State.UNAVAILABLE, one_line(prepared.probe.reason))
                     unavailable.append(prepared)
+            if record.state is State.ACTIVATED:
+                self._announce(record)
         if self.journal.device is None and unavailable:
             prepared = unavailable[0]
             with self._one_device(prepared.record):
@@ -280,7 +282,7 @@ class _Attempt:
                 rng = hooks.rng()
             with self._step(record, "amp", "calling devhost_amp()"):
                 amp = hooks.amp()
-            with self._step(record, "check", "checking what its hooks returned"):
+            with _explained(plugin, "checking what its hooks returned", PluginError):
                 _refuse(
                     plugin,
                     [
@@ -302,7 +304,6 @@ class _Attempt:
         if amp is not None:
             torch_compat.set_autocast_dtype(info.name, amp.default_dtype)
         record.state = State.ACTIVATED
-        self._announce(record)
 
     def _register_unavailable(self, prepared: _Prepared) -> None:
         """Give the slot to a device without hardware, so that its first use can say so."""
@@ -428,7 +429,7 @@ def _log(level: int, message: str, *values: object) -> None:
     # Neither a handler of the program's that raises nor a plugin that has closed sys.stderr may end
     # `import torch`; the status has it all.
     with contextlib.suppress(Exception):
-        logger.log(level, f"devhost: {message}", *values)
+        logger.log(level, f"devhost: {message}", *values, stacklevel=2)
 
 
 def _refuse(plugin: InstalledPlugin, problems: Iterable[str]) -> None:

@@ -129,9 +129,9 @@ def discover() -> Installed:
 
 def load(entry_point: Any) -> Any:
     """Import what ``entry_point`` points to and return it. Raises as InstalledPlugin.load does."""
-    # Both readers store any text, and load() of one that is no reference ends in an AttributeError
-    # about None.
-    if re.fullmatch(r"\w[\w.]*\s*(:\s*\w[\w.]*)?\s*(\[.*\])?", entry_point.value.strip()) is None:
+    # Both readers store any text, and their load() of one that is no reference ends in an
+    # AttributeError about None.
+    if not entry_point.pattern.match(entry_point.value):
         raise DiscoveryError(
             f"the value of its entry point, {entry_point.value!r}, is neither 'module' nor "
             "'module:object'"

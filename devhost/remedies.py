@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from devhost import torch_compat
+from devhost.errors import exception_text
 
 if TYPE_CHECKING:
     from devhost.discovery import InstalledPlugin
@@ -37,7 +38,7 @@ def remedy(plugin: InstalledPlugin, error: BaseException) -> str:
                 f"reinstall {distribution} with this Python"
             )
         return f"Install the missing module {error.name}"
-    if isinstance(error, ImportError) and "undefined symbol" in str(error):
+    if isinstance(error, ImportError) and "undefined symbol" in exception_text(error):
         return (
             f"It was probably compiled against another release of PyTorch than "
             f"{torch_compat.torch_version()[0]}: install or build a {distribution} for this one"

@@ -29,7 +29,7 @@ def test_what_the_program_has_set_before_stays(odd_site):
         run("logging.getLogger('devhost').addFilter(lambda r: log.append(r.getMessage()))")
         run("os.chdir('/'); torch.set_default_dtype(torch.float64)")
         run("torch.set_default_device('meta'); signal.signal(signal.SIGTERM, signal.SIG_IGN)")
-        run("logging.basicConfig(level=logging.DEBUG); handlers = logging.root.handlers.copy()")
+        run("logging.basicConfig(level=logging.INFO); handlers = logging.root.handlers.copy()")
         run("devhost.load()")
         assert run("devhost.status().device") == "faulty"
         assert run("log") == []
@@ -39,7 +39,7 @@ def test_what_the_program_has_set_before_stays(odd_site):
             "meta",
         ]
         assert run("signal.getsignal(signal.SIGTERM) is signal.SIG_IGN")
-        assert run("logging.root.handlers == handlers and logging.root.level == logging.DEBUG")
+        assert run("logging.root.handlers == handlers and logging.root.level == logging.INFO")
 
 
 def test_working_directory_that_is_gone_already(odd_site):

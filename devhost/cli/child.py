@@ -81,7 +81,7 @@ def inspect(request: dict[str, Any], send: Any) -> dict[str, Any]:
     send({"stage": "calling devhost_probe()"})
     probe = hooks.probe()
     problems = list(checks.probe_problems(probe))
-    if "torch" in sys.modules and not torch_compat.slot_is_free_for(request["name"]):
+    if "torch._C" in sys.modules and not torch_compat.slot_is_free_for(request["name"]):
         problems.append(
             f"it took PyTorch's slot by itself, which now belongs to {torch_compat.slot_holder()}"
         )

@@ -204,6 +204,7 @@ ACTIVATING = {
     "activated_raises": harmless(
         "devhost_activated() raises, once the device is there",
         warning=("devhost_activated() failed after 'faulty'", "OSError: nobody to tell"),
+        alone="error",
     ),
     "select_integer": Fault(
         "an extension's devhost_select() returns the wrong type",

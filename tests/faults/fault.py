@@ -28,7 +28,7 @@ class Fault(NamedTuple):
         first_use: Words of what ``torch.ones(1, device="faulty")`` raises; empty if it works.
         has_module: Whether ``torch.<name>`` exists although the device is not there.
         slot: Name of PyTorch's slot afterwards.
-        kept: What stays changed in the process; see test_faults.PROCESS.
+        kept: What stays changed in the process, by the names in test_faults.TRIAL.
         ending: What ends the program that imports torch: 0 if nothing does, an exit status, a
             negative number for a signal, None if it waits for ever.
         error: Words of what `import torch` raises, if ``ending`` is no crash.

@@ -118,13 +118,13 @@ ENDING = {
     "never_ends": deadly(
         "its import never ends",
         None,
-        "did not finish within 5 s, while importing never_ends",
+        "did not finish within 8 s, while importing never_ends",
         "(last line on stderr: going to sleep)",
     ),
     "probe_never_ends": deadly(
         "its probe never ends",
         None,
-        "did not finish within 5 s, while calling devhost_probe()",
+        "did not finish within 8 s, while calling devhost_probe()",
         "(last line on stderr: waiting for the driver)",
     ),
     "segfault_at_import": deadly(

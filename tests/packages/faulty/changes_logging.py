@@ -2,4 +2,4 @@ import logging
 
 from working_hooks import *  # noqa: F403
 
-logging.basicConfig(level=logging.DEBUG)
+logging.basicConfig(level=logging.INFO)
