@@ -67,3 +67,23 @@ def test_change_that_cannot_be_put_back_is_reported(odd_site):
     assert "'faulty' (faulty 1.0, module odd_hooks in " in line
     assert "changed, while it was loaded, the working directory (which cannot be put back: " in line
     assert "FileNotFoundError" in line
+
+
+def test_an_extension_may_set_defaults_for_its_site(odd_site):
+    odd_site.add(
+        "site-policy",
+        "[devhost.extensions]\npolicy = policy\n",
+        {
+            "policy.py": """
+                from devhost import hookimpl
+
+                @hookimpl
+                def devhost_activated(status):
+                    import torch
+
+                    torch.set_default_dtype(torch.float64)
+            """
+        },
+    )
+    result = odd_site.python("import torch; print(torch.get_default_dtype())")
+    assert (result.stdout, result.stderr) == ("torch.float64\n", "")
