@@ -83,8 +83,8 @@ def messages(faults: list[Fault]) -> Iterator[str]:
     for fault in faults:
         said = [*fault.get("log", ()), *fault.get("error", ())]
         for command in ("list", "doctor"):
-            reason = fault.get(command, ("", ""))[1]
-            if reason and not any(reason in line for line in said):
+            verdict, reason = fault.get(command, ("", ""))
+            if verdict != "ok" and reason and not any(reason in line for line in said):
                 said.append(f"devhost {command}: {reason}")
         if said:
             yield from (f"When {fault['title']}:", "", ".. code-block:: text", "")
