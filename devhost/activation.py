@@ -25,20 +25,20 @@ from devhost.errors import (
     ConfigurationError,
     DevhostError,
     InvalidDeviceNameError,
-    PluginCheckError,
     PluginError,
-    SlotTakenError,
     exception_text,
     one_line,
 )
-from devhost.journal import Journal, PluginRecord, State, keep
+from devhost.guards import explained, log, refuse, require_free_slot, require_untouched_slot
+from devhost.journal import Journal, PluginRecord, State, keep, why_missing
 from devhost.kernels import KernelRegistry
 from devhost.manager import Hooks
+from devhost.process_state import Snapshot
 from devhost.selection import Selection, select
 from devhost.types import DeviceInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from types import ModuleType
 
     from devhost.blocking import Blocked
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 STRICT_VARIABLE = "DEVHOST_STRICT"
 STRICT_VALUES = ("", "0", "1")
-
-logger = logging.getLogger("devhost")
 
 _lock = threading.RLock()
 _running = False
@@ -106,6 +104,9 @@ def run(
                 _active = attempt
             attempt.journal.seconds = time.perf_counter() - start
             keep(attempt.journal)
+            device = attempt.journal.device
+            if any(record.plugin.name != device for record in attempt.journal.plugins):
+                torch_compat.explain_missing_devices(why_missing)
 
 
 class Supplied(NamedTuple):
@@ -213,7 +214,7 @@ class _Attempt:
                 extension = self._import(record)
                 with self._step(record, "check", "checking it", State.CHECKED):
                     manager = self._hooks().manager
-                    _refuse(record.plugin, checks.hook_problems(extension, manager, device=False))
+                    refuse(record.plugin, checks.hook_problems(extension, manager, device=False))
                     self._hooks().register_extension(
                         extension, record.plugin, functools.partial(self._drop_extension, record)
                     )
@@ -236,7 +237,7 @@ class _Attempt:
             else:
                 record.end(rest, selection.reason)
         if by_plugin and not selection.plugins and not selection.disabled:
-            logger.warning("devhost: no device is active: %s", one_line(selection.reason))
+            log(logging.WARNING, "no device is active: %s", one_line(selection.reason))
         return [by_plugin[plugin] for plugin in selection.plugins]
 
     # Activating
@@ -248,7 +249,7 @@ class _Attempt:
             if self.journal.device is not None:
                 record.end(State.NOT_SELECTED, f"'{self.journal.device}' comes first")
                 continue
-            with self._one_device(record):
+            with self._one_device(record), self._process_state(record):
                 prepared = self._prepare(record)
                 if prepared.probe.available:
                     record.state = State.AVAILABLE
@@ -256,6 +257,8 @@ class _Attempt:
                 else:
                     record.end(State.UNAVAILABLE, one_line(prepared.probe.reason))
                     unavailable.append(prepared)
+            if record.state is State.ACTIVATED:
+                self._announce(record)
         if self.journal.device is None and unavailable:
             prepared = unavailable[0]
             with self._one_device(prepared.record):
@@ -265,13 +268,13 @@ class _Attempt:
     def _prepare(self, record: PluginRecord) -> _Prepared:
         """Import, check and probe a plugin. Nothing of PyTorch is changed."""
         plugin = record.plugin
-        _require_free_slot(plugin)
+        require_free_slot(plugin)
         hook_module = self._import(record)
         with self._step(record, "check", "checking it", State.CHECKED):
             info = self._check(plugin, hook_module)
         with self._step(record, "probe", "calling devhost_probe()"):
             probe = self._hooks().probe()
-            _refuse(plugin, checks.probe_problems(probe))
+            refuse(plugin, checks.probe_problems(probe))
         return _Prepared(record, hook_module, info, probe)
 
     def _import(self, record: PluginRecord) -> object:
@@ -313,7 +316,7 @@ class _Attempt:
             problems.append(str(error))
         if isinstance(info, DeviceInfo):
             problems += torch_compat.version_problems(info, *torch_compat.torch_version())
-        _refuse(plugin, problems)
+        refuse(plugin, problems)
         checked: DeviceInfo = info
         return checked
 
@@ -335,19 +338,20 @@ class _Attempt:
                 rng = hooks.rng()
             with self._step(record, "amp", "calling devhost_amp()"):
                 amp = hooks.amp()
-            _refuse(
-                plugin,
-                [
-                    *checks.runtime_problems(runtime),
-                    *checks.rng_problems(rng),
-                    *checks.amp_problems(amp),
-                ],
-            )
+            with explained(plugin, "checking what its hooks returned", PluginError):
+                refuse(
+                    plugin,
+                    [
+                        *checks.runtime_problems(runtime),
+                        *checks.rng_problems(rng),
+                        *checks.amp_problems(amp),
+                    ],
+                )
             with self._step(record, "module", f"building torch.{info.name}"):
                 module = build(
                     info.name, plugin.describe(), runtime, rng, amp, kernels.fallback_control
                 )
-            _require_free_slot(plugin)
+            require_free_slot(plugin)
         except BaseException:
             kernels.discard()
             raise
@@ -362,11 +366,19 @@ class _Attempt:
         from devhost.device_module.unavailable import build_unavailable  # imports torch at its top
 
         record = prepared.record
-        _require_free_slot(record.plugin)
+        require_free_slot(record.plugin)
         module = build_unavailable(prepared.info.name, record.plugin.describe(), record.reason)
         self._take_slot(record, prepared.info.name, module)
 
     def _take_slot(self, record: PluginRecord, name: str, module: ModuleType) -> None:
+        if torch_compat.slot_name() == name:
+            log(
+                logging.WARNING,
+                "device plugin %s has renamed PyTorch's slot itself, which would break "
+                "`import torch` beside another plugin; devhost does it: remove the call of "
+                "rename_privateuse1_backend()",
+                record.plugin.describe(),
+            )
         with self._step(record, "register", "registering it with PyTorch, which used up the slot"):
             torch_compat.take_slot(name, module)
             self.journal.device = name
@@ -405,27 +417,26 @@ class _Attempt:
     def _step(
         self, record: PluginRecord, name: str, doing: str, state: State | None = None
     ) -> Iterator[None]:
-        """Record a step; whatever it raises becomes a PluginError that says what it was doing."""
+        """Record a step; whatever it raises becomes a PluginError that says what it was doing.
+
+        So does taking the slot, which is not for plugins to do.
+        """
+        plugin = record.plugin
         # If the process crashes or hangs now, this is the last that is heard of it.
-        logger.debug("devhost: '%s': %s", record.plugin.name, doing)
-        try:
-            with record.step(name, state):
-                yield
-        except (KeyboardInterrupt, PluginError):
-            raise
-        except BaseException as error:  # plugins raise anything, SystemExit included
-            raise PluginError(
-                record.plugin.describe(),
-                f"failed while {doing}: {exception_text(error)}",
-                _remedy(record.plugin, error),
-                record.plugin.kind,
-            ) from error
+        log(logging.DEBUG, "'%s': %s", plugin.name, doing)
+        was_free = torch_compat.slot_is_free_for(plugin.name)
+        with explained(plugin, doing, PluginError), record.step(name, state):
+            yield
+        if was_free and self.journal.device is None:
+            require_untouched_slot(plugin, doing)
 
     @contextlib.contextmanager
     def _one_device(self, record: PluginRecord) -> Iterator[None]:
         """Keep a device's failure to itself, and its hooks registered only if it gets the slot."""
         try:
-            yield
+            # Whatever no step has caught is kept to the device as well.
+            with explained(record.plugin, "making it ready", DevhostError):
+                yield
         except DevhostError as error:
             record.fail(str(error), error)
             self._report(error)
@@ -433,25 +444,29 @@ class _Attempt:
             if self.journal.device is None and self._manager is not None:
                 self._manager.unregister_device()
 
+    @contextlib.contextmanager
+    def _process_state(self, record: PluginRecord) -> Iterator[None]:
+        """Put back what a plugin changes in the process while it is loaded, and say so."""
+        before = Snapshot()
+        failed = True
+        try:
+            yield
+            failed = False
+        finally:
+            changes = before.put_back(failed=failed)
+            if changes:
+                log(
+                    logging.WARNING,
+                    "device plugin %s changed, while it was loaded, %s. It must leave the "
+                    "process as it is: tell its authors, or update it",
+                    record.plugin.describe(),
+                    one_line("; ".join(changes)),
+                )
+
     def _report(self, error: DevhostError, cause: BaseException | None = None) -> None:
         if self._strict:
             raise error from (cause or error.__cause__)
-        logger.error("devhost: %s", one_line(str(error)))
-
-
-def _refuse(plugin: InstalledPlugin, problems: Iterable[str]) -> None:
-    problems = list(problems)
-    if problems:
-        raise PluginCheckError(plugin.describe(), problems, plugin.kind)
-
-
-def _require_free_slot(plugin: InstalledPlugin) -> None:
-    if torch_compat.slot_name() != torch_compat.UNUSED_SLOT:
-        raise SlotTakenError(
-            f"device plugin {plugin.describe()} stays inactive: PyTorch has one slot for such "
-            f"devices and it is taken by {torch_compat.slot_holder()}. Uninstall one of them, or "
-            "keep the other from taking the slot; `devhost doctor` shows what takes it"
-        )
+        log(logging.ERROR, "%s", one_line(str(error)))
 
 
 def is_being_imported(module_name: str) -> bool:
@@ -461,23 +476,8 @@ def is_being_imported(module_name: str) -> bool:
     return bool(getattr(spec, "_initializing", False))
 
 
-def _remedy(plugin: InstalledPlugin, error: BaseException) -> str:
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        if plugin.module == error.name or plugin.module.startswith(f"{error.name}."):
-            return (
-                f"Its files are not there: reinstall {plugin.distribution}, or remove what is left "
-                f"of it with `pip uninstall {plugin.distribution}`"
-            )
-        return f"Install the missing module {error.name}"
-    without = "uninstall it" if plugin.kind == "extension" else "set DEVHOST_DEVICE=none"
-    return (
-        f"Reinstall or update {plugin.distribution}, or {without} to do without it; the traceback "
-        "is in devhost.status()"
-    )
-
-
 def _is_strict() -> bool:
     value = os.environ.get(STRICT_VARIABLE, "").strip()
     if value not in STRICT_VALUES:
-        logger.error("devhost: %s=%s is ignored: it must be 0 or 1", STRICT_VARIABLE, value)
+        log(logging.ERROR, "%s=%s is ignored: it must be 0 or 1", STRICT_VARIABLE, value)
     return value == "1"

@@ -83,6 +83,11 @@ class InstalledPlugin:
         return _metadata_field(self._entry_point.dist, "Version") or "unknown"
 
     @cached_property
+    def requires_python(self) -> str | None:
+        """The versions of Python that the distribution supports, ``>=3.10``; None if any."""
+        return _metadata_field(self._entry_point.dist, "Requires-Python")
+
+    @cached_property
     def location(self) -> str:
         """Folder that the distribution is installed in."""
         return str(self._entry_point.dist.locate_file(""))
@@ -101,9 +106,10 @@ class InstalledPlugin:
         """Import the hook module and return the object that carries the hooks.
 
         Raises:
+            DiscoveryError: The entry point's value names no module.
             BaseException: Whatever the plugin's code raises.
         """
-        return self._entry_point.load()
+        return load(self._entry_point)
 
     def is_called(self, name: str) -> bool:
         """Return whether ``name`` is the plugin's own name or that of its distribution."""
@@ -174,6 +180,18 @@ def foreign_backends(entry_points: Any) -> list[InstalledPlugin]:
     """
     group = entry_points.select(group=BACKEND_GROUP)
     return [InstalledPlugin(entry) for entry in group if entry.value != OWN_BACKEND]
+
+
+def load(entry_point: Any) -> Any:
+    """Import what ``entry_point`` points to and return it. Raises as InstalledPlugin.load does."""
+    # Both readers store any text, and their load() of one that is no reference ends in an
+    # AttributeError about None.
+    if not entry_point.pattern.match(entry_point.value):
+        raise DiscoveryError(
+            f"the value of its entry point, {entry_point.value!r}, is neither 'module' nor "
+            "'module:object'"
+        )
+    return entry_point.load()
 
 
 def owner_of(module: str) -> str | None:

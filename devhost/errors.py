@@ -113,18 +113,21 @@ def exception_text(error: BaseException) -> str:
     """
     kind = type(error).__name__
     try:
-        message = str(error)
+        message = one_line(str(error))
     except KeyboardInterrupt:
         raise
     except BaseException as failure:  # plugins raise anything, SystemExit from __str__ included
         return f"{kind} (its message cannot be shown: str() raised {type(failure).__name__})"
-    message = one_line(message)
     if len(message) > MAX_MESSAGE_LENGTH:
         message = f"{message[:MAX_MESSAGE_LENGTH]}... ({len(message)} characters)"
     return f"{kind}: {message}" if message else kind
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` with every run of white space as one space."""
+    """Return ``text`` with every run of white space as one space, and all of it printable."""
     # split() also drops the separators that split a line elsewhere: form feed, U+2028 and so on.
-    return " ".join(text.split())
+    line = " ".join(text.split())
+    if line.isprintable():
+        return line
+    # A terminal would obey control characters, and a log file cannot store lone surrogates.
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)

@@ -12,7 +12,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING
 
-from devhost.errors import exception_text
+from devhost.errors import exception_text, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,6 +112,14 @@ def keep(journal: Journal) -> None:
     """Make ``journal`` the current one."""
     global current
     current = journal
+
+
+def why_missing(name: str) -> str:
+    """Return why the device ``name`` is not there, or nothing if no plugin has that name."""
+    for record in current.plugins if current is not None else ():
+        if record.plugin.name == name:
+            return one_line(f"its plugin is installed, but {record.state}: {record.reason}")
+    return ""
 
 
 def traceback_text(error: BaseException) -> str:

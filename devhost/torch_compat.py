@@ -108,6 +108,19 @@ def call_after_backends(function: Callable[[], None]) -> None:
     logging._init_logs = first_function
 
 
+def slot_is_free_for(name: str) -> bool:
+    """Return whether a device called ``name`` can still get the slot.
+
+    A slot that has that name already, and nothing else, is as good as an unused one: renaming it to
+    the name it has changes nothing.
+    """
+    import torch
+
+    if slot_name() == name:
+        return name not in vars(torch) and not hasattr(torch.Tensor, f"is_{name}")
+    return slot_name() == UNUSED_SLOT
+
+
 def take_slot(name: str, module: ModuleType) -> None:
     """Give PyTorch's out-of-tree device its name, module and methods. Cannot be undone.
 
@@ -199,6 +212,65 @@ def register_absent_device() -> None:
     _absent_hooks = AbsentHooks()  # PyTorch keeps a pointer
     torch._C._acc.register_python_privateuseone_hook(_absent_hooks)
     torch._C._accelerator_isAllocatorInitialized = lambda: False
+
+
+def explain_missing_devices(explain: Callable[[str], str]) -> None:
+    """Make torch.<name>, where there is no such attribute, say why the device is not there.
+
+    It stays an AttributeError, so that hasattr() and getattr() answer as before. The same cannot be
+    done for ``device="<name>"``, which PyTorch parses in C++.
+
+    Args:
+        explain: Called with the name of a missing attribute; returns a sentence, or nothing if the
+            name means no device.
+    """
+    import torch
+
+    original = torch.__getattr__
+    if hasattr(original, "__wrapped__"):  # by an earlier attempt
+        return
+
+    @functools.wraps(original)
+    def getattribute(name: str) -> Any:
+        try:
+            return original(name)
+        except AttributeError as error:
+            explanation = explain(name)
+            if not explanation:
+                raise
+            raise AttributeError(f"{error}: {explanation}") from None
+
+    torch.__getattr__ = getattribute  # type: ignore[method-assign]
+
+
+def default_dtype() -> torch.dtype:
+    """Return the dtype of floating-point tensors for which none is given."""
+    import torch
+
+    return torch.get_default_dtype()
+
+
+def set_default_dtype(dtype: torch.dtype) -> None:
+    """Set what default_dtype() returns."""
+    import torch
+
+    torch.set_default_dtype(dtype)
+
+
+def default_device() -> torch.device | None:
+    """Return what torch.set_default_device() was given in this thread; None if nothing."""
+    import torch
+
+    # torch.get_default_device() makes a tensor to find out, and does not tell nothing from the CPU.
+    context: Any = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+    return None if context is None else context.device
+
+
+def set_default_device(device: torch.device | None) -> None:
+    """Set what default_device() returns."""
+    import torch
+
+    torch.set_default_device(device)
 
 
 def name_collisions(name: str) -> Iterator[str]:

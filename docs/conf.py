@@ -11,7 +11,7 @@ author = "The devhost developers"
 project_copyright = "2026, The devhost developers"
 release = version = installed_version("devhost")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "hooks"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "fault_table", "hooks"]
 exclude_patterns = ["_build"]
 
 myst_heading_anchors = 3  # a heading can be linked to by its text
@@ -24,3 +24,4 @@ napoleon_use_ivar = True  # a property documents itself once more as a member
 html_theme = "furo"
 html_title = f"devhost {release}"
 html_static_path = ["_static"]
+html_css_files = ["wrap.css"]

@@ -31,6 +31,14 @@ PACKAGES = HERE / "packages"
 TIMEOUT = 120
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--write-messages",
+        action="store_true",
+        help="write the messages of test_faults.py down for the documentation",
+    )
+
+
 @pytest.fixture(scope="session")
 def base(tmp_path_factory):
     """A folder with links to everything that is installed, but no device plugin or extension."""
@@ -144,7 +152,7 @@ class Site:
             venv.EnvBuilder(symlinks=True).create(self.environment)
         return [str(interpreter), *arguments]
 
-    def run(self, variables, *arguments):
+    def run(self, variables, *arguments, timeout=TIMEOUT):
         """Run an interpreter with these arguments to its end."""
         return subprocess.run(
             self.command(*arguments),
@@ -152,7 +160,7 @@ class Site:
             cwd=self.cwd(),
             capture_output=True,
             text=True,
-            timeout=TIMEOUT,
+            timeout=timeout,
             check=False,
         )
 
@@ -160,9 +168,9 @@ class Site:
         """Run ``code`` in a fresh interpreter."""
         return self.run(variables, *options, "-c", textwrap.dedent(code))
 
-    def devhost(self, *arguments, **variables):
+    def devhost(self, *arguments, timeout=TIMEOUT, **variables):
         """Run the command `devhost`."""
-        return self.run(variables, "-m", "devhost", *arguments)
+        return self.run(variables, "-m", "devhost", *arguments, timeout=timeout)
 
     def interpreter(self, *options, **variables):
         """Start an interpreter that runs one piece of code after the other."""

@@ -217,31 +217,6 @@ def test_stands_back_from_a_slot_that_is_taken(site):
         assert run("import sys; 'minimal_plugin' in sys.modules") is False
 
 
-def test_plugin_that_takes_the_slot_itself_is_not_registered_over(site):
-    site.add_package("sound").add_device(
-        "greedy",
-        "greedy_hooks",
-        {
-            "greedy_hooks.py": """
-                from devhost import DeviceInfo, hookimpl
-                from sound_hooks import devhost_probe, devhost_runtime
-
-                @hookimpl
-                def devhost_device():
-                    return DeviceInfo(name="greedy", description="Takes the slot by itself")
-
-                @hookimpl
-                def devhost_kernels(registry):
-                    import torch
-                    torch.utils.rename_privateuse1_backend("grabbed")
-            """
-        },
-    )
-    result = site.python("import torch; print(torch.ones(1).item())", DEVHOST_DEVICE="greedy")
-    assert result.stdout == "1.0\n"
-    assert "taken by 'grabbed', which has registered no device module" in result.stderr
-
-
 def test_strict_raises(site):
     site.add_device("ghost", "ghost_module")
     result = site.python("import torch", DEVHOST_STRICT="1")
@@ -393,6 +368,33 @@ def test_list_passes_over_a_plugin_that_fails(three_plugins):
         assert chosen["states"]["second"] == "failed"
         (line,) = chosen["log"]
         assert "'second' (two 1.0, module second_hooks in " in line
+
+
+def test_device_that_is_not_there_is_explained_where_it_is_used(three_plugins, raises):
+    with three_plugins.interpreter(TORCH_DEVICE_BACKEND_AUTOLOAD="0") as run:
+        run(ATTEMPT)
+        run("attempt(DEVHOST_DEVICE='none')")
+        with raises(
+            "AttributeError: module 'torch' has no attribute 'second': its plugin"
+        ) as caught:
+            run("torch.second.synchronize()")
+        assert str(caught.value).endswith(
+            "is installed, but disabled: DEVHOST_DEVICE=none switches device plugins off"
+        )
+        # It stays an attribute that is not there, and other names are none of its business.
+        assert run("[hasattr(torch, 'second'), getattr(torch, 'second', 7)]") == [False, 7]
+        with raises("AttributeError: module 'torch' has no attribute 'third'$"):
+            run("torch.third")
+        assert run("torch.compile(lambda x: x + 1, backend='eager')(torch.ones(1)).item()") == 2.0
+
+        run("sys.modules['second_hooks'] = None")  # as if its module were gone
+        run("attempt(DEVHOST_DEVICE='second')")
+        with raises("AttributeError: .* but failed: device plugin 'second' .* ModuleNotFoundError"):
+            run("torch.second")
+
+        # An attempt that succeeds is as if there had been none before.
+        run("del sys.modules['second_hooks']; attempt(DEVHOST_DEVICE='second')")
+        assert run("torch.second.device_count()") == 1
 
 
 def test_unknown_name_is_explained_where_nothing_is_installed(site):

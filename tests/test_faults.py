@@ -1,173 +1,333 @@
-"""Faulty plugins: each is refused before the rename, with its cause, and torch works on.
+"""Every fault of the fault table: what `import torch`, the first use and the commands say.
 
-All of them are tried in one interpreter, which is possible because none of them may use up the
-slot: after every one ``devhost.load()`` tries again.
+The messages are also compared with those that the documentation shows. After a change to one, run
+``pytest test_faults.py --write-messages``, without xdist, and read the difference.
 """
 
+import importlib.metadata
 import json
+import os
+import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
-PACKAGES = Path(__file__).parent / "packages"
+from .faults import FAULTS, GROUPS, PACKAGES, install
 
-# Module in tests/packages/faulty -> what its one line in the log must say.
-FAULTS = {
-    "missing_module": ("ModuleNotFoundError", "No module named", "pip uninstall missing_module"),
-    "missing_attribute": ("AttributeError", "'plugin'"),
-    "missing_dependency": ("ModuleNotFoundError", "Install the missing module no_such_dependency"),
-    "syntax_error": ("SyntaxError", "syntax_error.py"),
-    "undefined_symbol": ("ImportError", "libwidget.so.1: undefined symbol: _ZN4flex3fooEv"),
-    "exits_at_import": ("SystemExit: 0",),
-    "message_without_str": ("OddError", "its message cannot be shown: str() raised SystemExit"),
-    "message_huge": ("RuntimeError: first line second line xxx", "... (1000023 characters)"),
-    "message_empty": ("failed while importing message_empty: RuntimeError.",),
-    "base_exception": ("Unusual: neither Exception nor KeyboardInterrupt",),
-    "hook_misspelled": ("1 problem:", "devhost_kernel() is no hook", "mean devhost_kernels?"),
-    "hook_unmarked": ("1 problem:", "devhost_probe() is not marked with @devhost.hookimpl"),
-    "hook_missing": (
-        "2 problems:",
-        "the required hook devhost_runtime() is missing",
-        "the required hook devhost_kernels() is missing",
-    ),
-    "hook_of_extensions": ("1 problem:", "devhost_select() is for extensions"),
-    "signature_wrong": (
-        "2 problems:",
-        "devhost_kernels() has an unknown argument 'kernel_registry'; expected "
-        "devhost_kernels(registry)",
-        "devhost_probe() takes *arguments, which hooks are never given; expected devhost_probe()",
-    ),
-    "device_returns_dict": ("devhost_device() returned dict, expected devhost.DeviceInfo",),
-    "device_field_type": ("devhost_device() raised TypeError", "priority must be an int, not str"),
-    "device_other_name": ("DeviceInfo.name is 'flawless' but the entry point is named 'faulty'",),
-    "spec_newer": ("version 2 of the hook specs and this devhost has version 1: update devhost",),
-    "torch_too_old": ("it needs torch 99.0 or newer, and this is torch 2.",),
-    "torch_too_new": ("it supports torch before 2.0, and this is torch 2.",),
-    "torch_abi": ("its native part was built for torch 2.1.2, and this is torch 2.",),
-    "torch_version_text": ("DeviceInfo.torch_min 'newest' is not a version",),
-    "probe_raises": ("failed while calling devhost_probe(): OSError: the driver does not answer",),
-    "probe_returns_bool": ("devhost_probe() returned bool, expected devhost.ProbeResult",),
-    "probe_without_reason": ("ValueError: ProbeResult: available=False needs a reason",),
-    "kernels_exit": ("failed while calling devhost_kernels(): SystemExit: 3",),
-    "kernels_composite": ("aten::to.dtype", "CompositeImplicitAutograd", "AutogradPrivateUse1"),
-    "runtime_none": ("devhost_runtime() returned None",),
-    "runtime_members": (
-        "5 problems:",
-        "what devhost_runtime() returned has no function device_count()",
-        "what devhost_runtime() returned has no function exchange_device()",
-        "the runtime's module_members must be a mapping",
-        "what devhost_rng() returned has no function default_generator()",
-        "devhost_amp() returned list, expected devhost.AmpPolicy",
-    ),
-    "amp_integer": ("AmpPolicy.supported_dtypes has torch.int8, which is no floating-point",),
-    "amp_operators": (
-        "6 problems:",
-        "AmpPolicy.lower_precision names aten::matmull, and there is no such operator; did you "
-        "mean aten::matmul or ",
-        "AmpPolicy.lower_precision names mm, and there is no such operator",
-        "AmpPolicy.lower_precision names aten::mv, which has a kernel for AutocastPrivateUse1",
-        "AmpPolicy.float32 names aten::softmax, and there is no such operator; did you mean "
-        "aten::softmax.",
-        "AmpPolicy.promote names aten::add_.Tensor, which writes to its argument self",
-        "AmpPolicy.promote names aten::add.out, which writes to its argument out",
-    ),
-    "amp_named_twice": (
-        "ValueError: AmpPolicy names aten::mm twice, in lower_precision and in promote",
-    ),
-    "many_problems": (
-        "4 problems:",
-        "the required hook devhost_runtime() is missing",
-        "DeviceInfo.name is 'cuda' but the entry point is named 'faulty'",
-        "version 7 of the hook specs",
-        "it needs torch 99.0 or newer",
-    ),
+MESSAGES = Path(__file__).parent.parent / "docs" / "fault_messages.json"
+# Messages of Python and of PyTorch change with these.
+VERSIONS = {
+    "python": ".".join(map(str, sys.version_info[:2])),
+    "torch": importlib.metadata.version("torch").partition("+")[0],
 }
+# Seconds that a plugin which never ends may take in a command: many times what others need.
+LIMIT = {"list": "8", "doctor": "25"}
+
+# A program that imports torch and reports: what has changed in the process, what devhost says, and
+# what becomes of the first use.
+TRIAL = """
+import json, logging, os, signal, sys, threading, warnings
+
+def process():
+    return {
+        "working directory": os.getcwd(),
+        "HOME": os.environ.get("HOME"),
+        "FAULTY": os.environ.get("FAULTY"),
+        "path": sys.path.copy(),
+        "filters": [f for f in warnings.filters if f[1] and f[1].pattern == "faulty"],
+        "SIGINT": signal.getsignal(signal.SIGINT) is signal.default_int_handler,
+        "SIGTERM": signal.getsignal(signal.SIGTERM) is signal.SIG_DFL,
+        "handlers": logging.root.handlers.copy(),
+        "level": logging.root.level,
+        "threads": [thread.name for thread in threading.enumerate()],
+    }
+
+def outcome(use):
+    try:
+        return str(use())
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}"
+
+before = process()
+import IMPORTS
+import torch
+after = process()
+import devhost
+
+status = devhost.status()
+plugin = status.plugins[0]
+registered = torch._C._dispatch_has_kernel_for_dispatch_key
+print()  # after what the plugin has printed
+print(json.dumps({
+    "changed": {name: after[name] for name in after if after[name] != before[name]},
+    "defaults": [str(torch.get_default_dtype()), str(torch.get_default_device())],
+    "sum": torch.ones(2).sum().item(),
+    "slot": status.slot,
+    "state": str(plugin.state),
+    "reason": plugin.reason,
+    "traceback": plugin.traceback,
+    "kernels": registered("aten::add.Tensor", "PrivateUse1"),
+    "operator": hasattr(torch.ops.faulty, "twice"),
+    "module": outcome(lambda: getattr(torch, plugin.name)),
+    "has_module": hasattr(torch, plugin.name),
+    "first_use": outcome(lambda: torch.ones(1, device="faulty").cpu().item()),
+}))
+"""
+
+DEADLY = [name for name, fault in FAULTS.items() if fault.ending != 0]
+SURVIVED = [name for name in FAULTS if name not in DEADLY]
+HANGING = [name for name, fault in FAULTS.items() if fault.ending is None]
 
 
-def device_value(fault):
-    return f"{fault}:plugin" if fault == "missing_attribute" else fault
+@pytest.fixture
+def faulty_site(site, request):
+    """An environment with the faulty plugin that the test is about."""
+    install(site, request.getfixturevalue("name"))
+    return site
+
+
+@pytest.fixture
+def compare(request, site):
+    """Compare messages with those that the documentation shows, or write them down for it."""
+
+    def compare(name, **found):
+        text = json.dumps(found)
+        exact = ".".join(map(str, sys.version_info[:3])), importlib.metadata.version("torch")
+        for varying, shown in zip(
+            (str(site.root), *exact), ("/site", *VERSIONS.values()), strict=True
+        ):
+            text = text.replace(varying, shown)
+        document = json.loads(MESSAGES.read_text())
+        if request.config.getoption("write_messages"):
+            write_messages(document, name, json.loads(text))
+        elif document["versions"] == VERSIONS:
+            shown = document["faults"][name]
+            assert {key: shown.get(key) for key in found} == json.loads(text)
+
+    return compare
+
+
+def write_messages(document, name, found):
+    faults = document["faults"] if document["versions"] == VERSIONS else {}
+    faults[name] = {**faults.get(name, {}), **found}
+    faults = {
+        name: {**faults.get(name, {}), "group": group, "title": fault.title}
+        for group, members in GROUPS.items()
+        for name, fault in members.items()
+    }
+    document = {"versions": VERSIONS, "faults": faults}
+    MESSAGES.write_text(json.dumps(document, indent=1) + "\n")
+
+
+def lines_of(result):
+    return [line for line in result.stderr.splitlines() if line.startswith("devhost: ")]
+
+
+@pytest.mark.parametrize("name", SURVIVED)
+def test_import_torch(faulty_site, compare, name):
+    fault = FAULTS[name]
+    result = faulty_site.python(TRIAL.replace("IMPORTS", fault.imports), *fault.options)
+    assert result.returncode == 0, result.stderr
+    outcome = json.loads(result.stdout.splitlines()[-1])
+
+    # torch and the process are as they would be without the plugin.
+    assert outcome["sum"] == 2.0
+    assert outcome["changed"] == fault.kept
+    assert outcome["defaults"] == ["torch.float32", "cpu"]
+
+    # What is wrong is logged in one line, with who it is.
+    lines = lines_of(result)
+    errors = [line for line in lines if not any(words in line for words in fault.warning)]
+    assert len(errors) == (bool(fault.cause) and fault.logged)
+    assert len(lines) - len(errors) == bool(fault.warning)
+    for line in lines:
+        for words in (*fault.cause, *fault.log) if line in errors else fault.warning:
+            assert words in line
+        assert len(line) < 2000
+        assert line.isprintable()
+        if fault.state != "not selected":
+            assert f"' ({name} 1.0, module " in line
+
+    # The status has it too.
+    assert outcome["state"] == fault.state
+    reason = " ".join(outcome["reason"].split())
+    for words in fault.cause:
+        assert words in reason
+    assert (outcome["traceback"] is not None) == (fault.state == "failed")
+
+    # The first use fails as torch has it, where there is no device, while torch.faulty explains.
+    assert outcome["slot"] == fault.slot
+    for words in fault.first_use or ("1.0",):
+        assert words in outcome["first_use"]
+    absent = fault.state not in ("activated", "unavailable")
+    if absent:
+        assert outcome["kernels"] is outcome["operator"] is False
+    assert outcome["has_module"] is (not absent or fault.has_module)
+    if not outcome["has_module"]:
+        assert f"its plugin is installed, but {fault.state}: " in outcome["module"]
+        for words in fault.cause:
+            assert words in outcome["module"]
+    first_use = outcome["first_use"].splitlines()[0]  # PyTorch lists all its backends below
+    compare(name, log=lines, first_use=first_use)
+
+
+@pytest.mark.parametrize("name", sorted(set(DEADLY) - set(HANGING)))
+def test_import_torch_that_does_not_come_back(faulty_site, compare, name):
+    fault = FAULTS[name]
+    result = faulty_site.python(TRIAL.replace("IMPORTS", fault.imports))
+    assert result.returncode == fault.ending
+    for words in fault.error:
+        assert words in result.stderr.splitlines()[-1]
+    assert lines_of(result) == []
+    compare(name, ending=ending_of(result.returncode), error=result.stderr.splitlines()[-1:])
+
+    back = faulty_site.python("import torch; print(torch.ones(2).sum().item())", **fault.without)
+    assert (back.stdout, back.stderr) == ("2.0\n", "")
+
+
+@pytest.mark.parametrize("name", HANGING)
+def test_import_torch_that_never_ends(faulty_site, compare, name):
+    process = subprocess.Popen(
+        faulty_site.command("-c", "import torch"),
+        env=faulty_site.environ({}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdout.readline()  # the plugin has begun
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    # Whoever presses Ctrl-C sees what took so long.
+    assert f"{name}.py" in errors
+    assert errors.splitlines()[-1] == "KeyboardInterrupt"
+    compare(name, ending="waits until Ctrl-C is pressed", error=errors.splitlines()[-1:])
+
+    back = faulty_site.python(
+        "import torch; print(torch.ones(2).sum().item())", DEVHOST_DEVICE="none"
+    )
+    assert (back.stdout, back.stderr) == ("2.0\n", "")
+
+
+def ending_of(status):
+    if status >= 0:
+        return f"ends with exit status {status}"
+    return f"ends with {signal.Signals(-status).name}"
 
 
 @pytest.fixture(scope="module")
-def outcomes(module_site, tmp_path_factory, base):
-    """What became of every faulty plugin, by name."""
+def together(tmp_path_factory, base, module_site):
+    """What a command says where all faulty plugins are installed side by side.
+
+    The processes of xdist share one answer, because it takes a while.
+    """
+
+    def entries(command, key, status):
+        folder = tmp_path_factory.getbasetemp()
+        folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+        file = folder / f"faults-{command}.json"
+        with FileLock(f"{file}.lock"):
+            if not file.exists():
+                found = []
+                others = set(FAULTS) - set(HANGING)
+                for names, limit in ((HANGING, LIMIT[command]), (others, "100")):
+                    site = type(module_site)(tmp_path_factory.mktemp(command), base)
+                    for name in names:
+                        install(site, name)
+                    result = site.devhost(command, "--json", "--timeout", limit, timeout=500)
+                    assert result.returncode == status, result.stderr
+                    found += json.loads(result.stdout.replace(str(site.root), "/site"))[key]
+                file.write_text(json.dumps(found))
+        return json.loads(file.read_text())
+
+    return entries
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_list(together, compare, name):
+    fault = FAULTS[name]
+    rows = [r for r in together("list", "plugins", 0) if is_of(r["distribution"], name)]
+    assert rows
+    row = next((row for row in rows if row["status"] == fault.status), rows[0])
+    assert row["status"] == fault.status
+    for words in fault.cause if fault.reason is None else fault.reason:
+        assert words in row["reason"]
+    compare(name, list=[row["status"], row["reason"]])
+
+
+def is_of(distribution, name):
+    # Without METADATA, its folder tells what a distribution is called.
+    return distribution == name or Path(distribution).name == f"{name}-1.0.dist-info"
+
+
+@pytest.fixture(scope="module")
+def doctor(module_site, together):
+    """The findings of `devhost doctor` where all faulty plugins are installed side by side."""
+    if "doctor" not in module_site.devhost("--help").stdout:
+        pytest.skip("there is no `devhost doctor` yet")
+    return together("doctor", "findings", 1)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_doctor(doctor, compare, name):
+    severity, words = expected_of_doctor(FAULTS[name])
     found = {}
-    sound = (PACKAGES / "sound" / "sound_hooks.py").read_text()
-    with module_site.interpreter(TORCH_DEVICE_BACKEND_AUTOLOAD="0") as interpreter:
-        interpreter(
-            """
-            import importlib, logging, sys, torch, devhost
-            log = []
-            class Recorder(logging.Handler):
-                def emit(self, record):
-                    log.append([record.levelname, self.format(record)])
-            logging.getLogger("devhost").addHandler(Recorder())
+    for finding in doctor:
+        text = f"{finding['cause']} {finding['remedy']}"
+        # All have a device of the same name here, which is a finding about each of them.
+        about = re.search(rf"\b{name}\b", text) and "plugins have a device named" not in text
+        if about and all(word in text for word in words):
+            found.setdefault(finding["severity"], finding["cause"])
+    assert severity in found
+    worst = next(grade for grade in ("error", "warning", "ok") if grade in found)
+    assert worst == severity
+    compare(name, doctor=[severity, found[severity]])
 
-            def attempt(root):
-                log.clear()
-                sys.path.insert(0, root)
-                devhost.load()
-                sys.path.remove(root)
-                plugin, = devhost.status().plugins
-                for name in ("sound_hooks", plugin.module):
-                    sys.modules.pop(name, None)
-                return {
-                    "log": list(log),
-                    "state": str(plugin.state),
-                    "reason": plugin.reason,
-                    "traceback": plugin.traceback,
-                    "slot": devhost.status().slot,
-                    "kernels": torch._C._dispatch_has_kernel_for_dispatch_key(
-                        "aten::add.Tensor", "PrivateUse1"),
-                    "sum": torch.ones(2).sum().item(),
-                }
-            """
+
+def expected_of_doctor(fault):
+    """Return the severity of the finding about a plugin, and words of its cause or remedy.
+
+    `devhost doctor` activates each plugin alone, in a process of its own, and tests its device.
+    """
+    if fault.ending is None:
+        return "error", [f"did not finish within {LIMIT['doctor']} s"]
+    if fault.ending < 0 and not fault.error:
+        return "error", [f"crashed with {signal.Signals(-fault.ending).name}"]
+    if fault.ending != 0:
+        return "error", fault.error or fault.reason
+    if fault.alone is not None:
+        return fault.alone, ()
+    if fault.state == "failed":
+        return "error", fault.cause
+    if fault.status == "shadowed":
+        return "warning", ["hidden by the copy in"]
+    if "its hook module imports torch" in str(fault.reason):
+        return "warning", fault.warning or ["its hook module", "imports torch"]
+    if fault.state == "unavailable" or fault.warning:
+        return "warning", fault.warning or fault.reason
+    return "ok", ["works"]
+
+
+def test_every_fixture_is_tried():
+    modules = {path.stem for path in PACKAGES.glob("faulty/*.py")}
+    assert modules - {"circular_own_kernels"} <= set(FAULTS)
+
+
+def test_the_page_shows_the_whole_table():
+    page = (MESSAGES.parent / "faults.md").read_text()
+    assert [group for group in GROUPS if f"\n.. devhost-faults:: {group}\n" not in page] == []
+    document = json.loads(MESSAGES.read_text())
+    shown = [(fault["group"], name, fault["title"]) for name, fault in document["faults"].items()]
+    assert shown == [
+        (group, name, fault.title)
+        for group, members in GROUPS.items()
+        for name, fault in members.items()
+    ]
+    if document["versions"] != VERSIONS:
+        pytest.skip(
+            f"written with {document['versions']}, so not compared with those of {VERSIONS}"
         )
-        for fault in FAULTS:
-            root = tmp_path_factory.mktemp(fault)
-            faulty = type(module_site)(root, base)
-            files = {"sound_hooks.py": sound}
-            source = PACKAGES / "faulty" / f"{fault}.py"
-            if source.exists():
-                files[source.name] = source.read_text()
-            faulty.add_device("faulty", device_value(fault), files, distribution=fault)
-            found[fault] = interpreter(f"attempt({json.dumps(str(root))})")
-    return found
-
-
-def test_every_fixture_is_tried(outcomes):
-    modules = {path.stem for path in (PACKAGES / "faulty").glob("*.py")}
-    assert modules == set(FAULTS) - {"missing_module"}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_is_logged_in_one_line_with_its_cause(outcomes, fault):
-    ((level, line),) = outcomes[fault]["log"]
-    assert level == "ERROR"
-    assert len(line.splitlines()) == 1
-    assert len(line) < 2000
-    for words in FAULTS[fault]:
-        assert words in line
-    # Who it is: device, distribution with its version, module.
-    assert f"'faulty' ({fault} 1.0, module {fault} in " in line
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_leaves_the_slot_and_torch_alone(outcomes, fault):
-    outcome = outcomes[fault]
-    assert outcome["slot"] == "privateuseone"
-    assert outcome["kernels"] is False
-    assert outcome["sum"] == 2.0
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_is_kept_in_the_status(outcomes, fault):
-    outcome = outcomes[fault]
-    assert outcome["state"] == "failed"
-    assert FAULTS[fault][0] in " ".join(outcome["reason"].split())
-    assert "Traceback (most recent call last)" in outcome["traceback"]
-
-
-def test_the_traceback_shows_where_the_plugin_failed(outcomes):
-    assert "missing_dependency.py" in outcomes["missing_dependency"]["traceback"]
-    assert "No module named 'no_such_dependency'" in outcomes["missing_dependency"]["traceback"]

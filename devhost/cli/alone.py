@@ -6,7 +6,7 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING, Any
 
-from devhost import activation
+from devhost import activation, guards
 from devhost import journal as journal_module
 from devhost.cli.inventory import take_inventory
 from devhost.errors import DevhostError, PluginError, one_line
@@ -95,9 +95,9 @@ def logged(on_step: Callable[[str], None]) -> Iterator[list[tuple[str, str]]]:
                 messages.append((record.levelname, record.getMessage()))
 
     recorder = Recorder()
-    activation.logger.addHandler(recorder)
-    activation.logger.setLevel(logging.DEBUG)  # of a process that is there for nothing else
+    guards.logger.addHandler(recorder)
+    guards.logger.setLevel(logging.DEBUG)  # of a process that is there for nothing else
     try:
         yield messages
     finally:
-        activation.logger.removeHandler(recorder)
+        guards.logger.removeHandler(recorder)

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from devhost import checks, torch_compat
-from devhost.discovery import DEVICE_GROUP
+from devhost.discovery import DEVICE_GROUP, load
 from devhost.errors import (
     PluginCheckError,
     PluginError,
@@ -77,7 +77,7 @@ def inspect(request: dict[str, Any], send: Send) -> dict[str, Any]:
     """
     start = time.perf_counter()
     send({"stage": f"importing {request['value']}"})
-    plugin = EntryPoint(request["name"], request["value"], DEVICE_GROUP).load()
+    plugin = load(EntryPoint(request["name"], request["value"], DEVICE_GROUP))
 
     send({"stage": "checking its hooks"})
     hooks = Hooks()
@@ -111,6 +111,10 @@ def inspect(request: dict[str, Any], send: Send) -> dict[str, Any]:
     send({"stage": "calling devhost_probe()"})
     probe = hooks.probe()
     problems = list(checks.probe_problems(probe))
+    if "torch._C" in sys.modules and not torch_compat.slot_is_free_for(request["name"]):
+        problems.append(
+            f"it took PyTorch's slot by itself, which now belongs to {torch_compat.slot_holder()}"
+        )
     if problems:
         return {**answer, "problems": problems}
     return {

@@ -15,6 +15,7 @@ from devhost.blocking import block
 from devhost.cli.forked import ForkedChild
 from devhost.cli.inventory import installed_torch, take_inventory
 from devhost.errors import SelectionError, one_line
+from devhost.remedies import python_problem
 from devhost.selection import Selection, select
 
 if TYPE_CHECKING:
@@ -196,6 +197,8 @@ def _row(plugin: InstalledPlugin, result: dict[str, Any]) -> Plugin:
         status = "available"
     else:
         status, reason = "unavailable", result["reason"]
+    if status == "failed":
+        reason = "; ".join(filter(None, (reason, python_problem(plugin))))
     notes = list(checks.ranking_problems(plugin, result.get("simulated"), result.get("priority")))
     if result.get("imports_torch"):
         notes.append(

@@ -1,0 +1,3 @@
+from circular_own import NAME  # noqa: F401
+
+KERNELS = ()

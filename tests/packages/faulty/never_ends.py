@@ -1,0 +1,4 @@
+import time
+
+print("going to sleep", flush=True)
+time.sleep(600)

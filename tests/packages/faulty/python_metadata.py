@@ -1,0 +1,1 @@
+from working_hooks import *  # noqa: F403

@@ -1,0 +1,2 @@
+def devhost_device() -> !str:
+    pass

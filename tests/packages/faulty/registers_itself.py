@@ -1,0 +1,13 @@
+import sys
+
+from sound_hooks import *  # noqa: F403
+
+from devhost import hookimpl
+
+
+@hookimpl
+def devhost_kernels(registry):
+    import torch
+
+    torch.utils.rename_privateuse1_backend("faulty")
+    torch._register_device_module("faulty", sys.modules[__name__])

@@ -1,0 +1,4 @@
+import torch
+from sound_hooks import *  # noqa: F403
+
+torch.utils.rename_privateuse1_backend("grabbed")

@@ -1,0 +1,12 @@
+from sound_hooks import *  # noqa: F403
+from sound_hooks import Runtime
+
+from devhost import hookimpl
+
+
+@hookimpl
+def devhost_runtime():
+    import torch
+
+    torch.utils.rename_privateuse1_backend("grabbed")
+    return Runtime()
