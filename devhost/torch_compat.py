@@ -137,6 +137,61 @@ def _explain_unshared_storages(name: str) -> None:
     ForkingPickler.register(torch.UntypedStorage, reduce)
 
 
+_kept_for_torch: list[object] = []  # what PyTorch's C++ code calls without keeping it alive
+
+
+def register_python_device() -> None:
+    """Give PyTorch's C++ code hooks, a guard and storages for a device with Python kernels only.
+
+    Raises:
+        RuntimeError: The device has hooks already.
+    """
+    import torch
+
+    acc = torch._C._acc
+
+    class Hooks(acc.PrivateUse1Hooks):
+        def is_available(self) -> bool:
+            return True
+
+        def is_built(self) -> bool:
+            return True
+
+        def has_primary_context(self, device_index: int) -> bool:
+            return True
+
+    class Guard(acc.DeviceGuard):
+        def type_(self) -> Any:
+            return torch._C._autograd.DeviceType.PrivateUse1
+
+    hooks, guard = Hooks(), Guard()
+    acc.register_python_privateuseone_hook(hooks)
+    acc.register_python_privateuseone_device_guard(guard)
+    _kept_for_torch.extend((hooks, guard))
+    _make_storages_without_allocator()
+
+
+def _make_storages_without_allocator() -> None:
+    """Let torch.UntypedStorage make storages of a device that has no allocator in C++.
+
+    PyTorch 2.13 asks for the device's allocator, which cannot be registered from Python, and
+    crashes with a segmentation fault. copy.deepcopy and torch.load make storages so.
+    """
+    import torch
+
+    original = torch.UntypedStorage.__new__
+
+    def new(cls: type, *arguments: Any, device: Any = None, **options: Any) -> Any:
+        if device is None or torch.device(device).type != slot_name():
+            return original(cls, *arguments, device=device, **options)
+        on_cpu = None if arguments and isinstance(arguments[0], int) else original(cls, *arguments)
+        size = arguments[0] if on_cpu is None else on_cpu.nbytes()
+        storage = torch.empty(size, dtype=torch.uint8, device=device).untyped_storage()
+        return storage if on_cpu is None else storage.copy_(on_cpu)
+
+    torch.UntypedStorage.__new__ = new  # type: ignore[method-assign,assignment]
+
+
 def name_collisions(name: str) -> Iterator[str]:
     """Yield what PyTorch already has under ``name``, one clause each."""
     import torch

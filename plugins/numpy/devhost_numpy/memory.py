@@ -1,0 +1,293 @@
+"""Tensors over NumPy arrays: where the bytes are, and how a kernel gets at them.
+
+The bytes of a storage are a NumPy array, which is an attribute of the storage's Python object.
+PyTorch keeps that object as long as the storage lives. So tensors that share a storage, views among
+them, share the array, and its memory is freed with the last of them. Shape, strides and offset are
+PyTorch's: a tensor is an ordinary ``torch.Tensor``, and no class of our own is needed.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch._C import DispatchKey, DispatchKeySet, _acc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from devhost import KernelRegistry
+
+    Array = NDArray[Any]
+
+DEVICE = torch.device("privateuseone", 0)
+"""The only device, by the name that PyTorch gives it until devhost renames it to ndarray."""
+
+DTYPES: dict[torch.dtype, np.dtype[Any]] = {
+    getattr(torch, name): np.dtype(name)
+    for name in (
+        *("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
+        *("float16", "float32", "float64", "complex64", "complex128"),
+    )
+}
+"""The data types that both have. Others, such as bfloat16, are bytes to NumPy."""
+
+_CPU = DispatchKeySet(DispatchKey.CPU)
+
+
+def on_cpu(operator: torch._ops.OpOverload) -> Callable[..., Any]:
+    """Return the CPU's kernel of an operator that handles shapes and strides, but no values."""
+
+    def kernel(*arguments: Any, **options: Any) -> Any:
+        return operator.redispatch(_CPU, *arguments, **options)
+
+    return kernel
+
+
+_set_storage = on_cpu(torch.ops.aten.set_.source_Storage_storage_offset)
+
+
+def new_storage(nbytes: int) -> torch.UntypedStorage:
+    """Return a storage of so many bytes, in an array of its own that is not initialised."""
+    buffer = np.empty(nbytes, np.uint8)
+    address = buffer.__array_interface__["data"][0]
+    storage = torch._C._construct_storage_from_data_pointer(address, DEVICE, nbytes)
+    storage.buffer = buffer
+    return storage
+
+
+def new_tensor(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+    """Return a tensor whose values are not initialised."""
+    tensor = _acc.create_empty_tensor((0,), dtype)
+    extent = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+    nbytes = extent * dtype.itemsize if all(size) else 0
+    return _set_storage(tensor, new_storage(nbytes), 0, size, stride)
+
+
+def contiguous_strides(
+    size: Sequence[int], memory_format: torch.memory_format | None = None
+) -> tuple[int, ...]:
+    """Return the strides, in elements, of a dense tensor."""
+    if memory_format not in (None, torch.contiguous_format, torch.preserve_format):
+        return torch.empty(size, device="meta", memory_format=memory_format).stride()
+    return tuple(math.prod(max(n, 1) for n in size[i + 1 :]) for i in range(len(size)))
+
+
+def from_array(values: Array, dtype: torch.dtype) -> torch.Tensor:
+    """Return a new tensor with the values of an array, converted to ``dtype``."""
+    tensor = new_tensor(values.shape, contiguous_strides(values.shape), dtype)
+    store(tensor, values)
+    return tensor
+
+
+def _buffer(tensor: torch.Tensor) -> Array:
+    buffer: Array | None = getattr(tensor.untyped_storage(), "buffer", None)
+    if buffer is None:
+        raise RuntimeError(
+            f"a tensor on {tensor.device} has no NumPy array: its memory comes from elsewhere "
+            "(DLPack?); make the tensor on the device, or copy it from the CPU"
+        )
+    return buffer
+
+
+def array(tensor: torch.Tensor) -> Array:
+    """Return the tensor's elements as a view of its storage's array, to read and write.
+
+    An element of a type that NumPy has not got is an unsigned integer with the same bits.
+    """
+    size = tensor.itemsize
+    dtype = DTYPES.get(tensor.dtype) or np.dtype(f"u{size}" if size <= 8 else f"V{size}")
+    strides = [step * size for step in tensor.stride()]
+    offset = tensor.storage_offset() * size
+    return np.ndarray(tensor.shape, dtype, _buffer(tensor), offset, strides)
+
+
+def host(value: Any) -> Any:
+    """Return a tensor of the CPU over the same bytes; anything else than a tensor of ours as is.
+
+    With it PyTorch itself converts between data types and draws random numbers.
+    """
+    if not isinstance(value, torch.Tensor) or value.device != DEVICE:
+        return value
+    storage = torch.from_numpy(_buffer(value)).untyped_storage()
+    alias = torch.empty(0, dtype=value.dtype, device="cpu")
+    alias.set_(storage, value.storage_offset(), value.shape, value.stride())
+    alias = alias.conj() if value.is_conj() else alias
+    return torch._neg_view(alias) if value.is_neg() else alias
+
+
+def values(tensor: torch.Tensor) -> Array:
+    """Return the tensor's elements to compute with: of half precision in float32, as a copy.
+
+    Raises:
+        RuntimeError: The tensor is on another device; a single number may be on the CPU.
+    """
+    if tensor.device.type == "cpu":
+        return tensor.resolve_conj().resolve_neg().to(compute_dtype(tensor.dtype)).numpy()
+    found = array(tensor)
+    if tensor.dtype == torch.bfloat16:  # the upper half of a float32
+        return (found.astype(np.uint32) << 16).view(np.float32)
+    return found.astype(np.float32) if tensor.dtype == torch.float16 else found
+
+
+def compute_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Return the data type that NumPy computes in for tensors of ``dtype``."""
+    return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
+
+
+def is_computable(dtype: torch.dtype) -> bool:
+    """Return whether NumPy can compute with tensors of ``dtype``."""
+    return compute_dtype(dtype) in DTYPES
+
+
+def store(tensor: torch.Tensor, result: Array | Any) -> None:
+    """Write values to a tensor, converted to its data type."""
+    target = array(tensor)
+    if tensor.dtype == torch.bfloat16:
+        result = _bfloat16_bits(np.asarray(result, np.float32))
+    np.copyto(target, result, casting="unsafe")
+
+
+def _bfloat16_bits(numbers: Array) -> Array:
+    """Round float32 to the nearest bfloat16, ties to even, and return its bits."""
+    bits = numbers.view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return np.where(np.isnan(numbers), 0x7FC0, rounded).astype(np.uint16)
+
+
+# Kernels
+
+
+def _empty(
+    size: Sequence[int],
+    *,
+    dtype: torch.dtype | None = None,
+    layout: torch.layout | None = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+    memory_format: torch.memory_format | None = None,
+) -> torch.Tensor:
+    return _empty_strided(
+        size,
+        contiguous_strides(size, memory_format),
+        dtype=dtype,
+        device=device,
+        pin_memory=pin_memory,
+    )
+
+
+def _empty_strided(
+    size: Sequence[int],
+    stride: Sequence[int],
+    *,
+    dtype: torch.dtype | None = None,
+    layout: torch.layout | None = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+) -> torch.Tensor:
+    if device is not None and device.index not in (None, DEVICE.index):
+        raise RuntimeError(f"invalid device ordinal: there is no {device}, only {DEVICE}")
+    if pin_memory:
+        raise RuntimeError("Only dense CPU tensors can be pinned")
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"Trying to create tensor with negative dimension: {list(size)}")
+    return new_tensor(size, stride, dtype or torch.get_default_dtype())
+
+
+def _copy_from(
+    source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False
+) -> torch.Tensor:
+    host(target).copy_(host(source))
+    return target
+
+
+def _copy_from_and_resize(source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return _copy_from(source, _resize(target, source.shape))
+
+
+def _resize(
+    tensor: torch.Tensor,
+    size: Sequence[int],
+    *,
+    memory_format: torch.memory_format | None = None,
+) -> torch.Tensor:
+    """Give a tensor another size. If its storage is too small for that, it gets a new one."""
+    storage, offset = tensor.untyped_storage(), tensor.storage_offset()
+    needed = (offset + math.prod(size)) * tensor.itemsize
+    if needed > storage.nbytes():
+        old = _buffer(tensor)
+        storage = new_storage(needed)
+        storage.buffer[: old.size] = old
+    return _set_storage(tensor, storage, offset, size, contiguous_strides(size, memory_format))
+
+
+def resize_output(output: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
+    """Give an output that the caller brought the size of the result, with PyTorch's warning."""
+    if output.shape == size:
+        return output
+    if output.numel():
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape "
+            f"{list(output.shape)}, which does not match the required output shape {list(size)}",
+            stacklevel=2,
+        )
+    return _resize(output, size)
+
+
+def _set_to_nothing(tensor: torch.Tensor) -> torch.Tensor:
+    return _set_storage(tensor, new_storage(0), 0, (0,), (1,))
+
+
+def _set_to_storage(tensor: torch.Tensor, storage: torch.UntypedStorage) -> torch.Tensor:
+    return _set_storage(tensor, storage, 0, (storage.nbytes() // tensor.itemsize,), (1,))
+
+
+def _local_scalar_dense(tensor: torch.Tensor) -> Any:
+    return host(tensor).item()
+
+
+def _fill(tensor: torch.Tensor, value: Any) -> torch.Tensor:
+    host(tensor).fill_(host(value))
+    return tensor
+
+
+KERNELS: dict[str, Callable[..., Any]] = {
+    "empty.memory_format": _empty,
+    "empty_strided": _empty_strided,
+    "_copy_from": _copy_from,
+    "_copy_from_and_resize": _copy_from_and_resize,
+    "_local_scalar_dense": _local_scalar_dense,
+    "fill_.Scalar": _fill,
+    "fill_.Tensor": _fill,
+    "zero_": lambda tensor: _fill(tensor, 0),
+    "resize_": _resize,
+    "set_": _set_to_nothing,
+    "set_.source_Storage": _set_to_storage,
+    # A view shares the storage: PyTorch's own kernels make it from shape and strides. All other
+    # views are composed of as_strided.
+    **{
+        name: on_cpu(getattr(getattr(torch.ops.aten, name.split(".")[0]), overload))
+        for name, overload in (
+            ("as_strided", "default"),
+            ("view", "default"),
+            ("_reshape_alias", "default"),
+            ("unfold", "default"),
+            ("view_as_real", "default"),
+            ("view_as_complex", "default"),
+            ("is_set_to", "default"),
+            ("set_.source_Tensor", "source_Tensor"),
+            ("set_.source_Storage_storage_offset", "source_Storage_storage_offset"),
+        )
+    },
+}
+
+
+def register(registry: KernelRegistry) -> None:
+    """Register the kernels."""
+    for name, kernel in KERNELS.items():
+        registry.impl(f"aten::{name}", kernel)
