@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 VARIABLE: Final = "DEVHOST_FALLBACK"
 POLICIES: Final = ("allow", "warn", "error")
 
+_STATISTICS: Final = ("running_mean", "running_var")
+UNDECLARED_WRITES: Final = {
+    "aten::native_batch_norm": _STATISTICS,
+    "aten::native_batch_norm.out": _STATISTICS,
+    "aten::batch_norm_update_stats": _STATISTICS,
+}
+"""Arguments that the CPU's kernels write to although the operators' schemas do not say so."""
+
 
 def policy_from(environ: Mapping[str, str]) -> str:
     """Return the policy that the environment asks for; ``"allow"`` if it asks for none.
@@ -65,8 +73,8 @@ class CopyingFallback:
         """Run ``op`` on the CPU. What PyTorch calls.
 
         Raises:
-            NotImplementedError: The policy is ``error``, or the result would be a view, which a
-                copy cannot give.
+            NotImplementedError: The policy is ``error``, or the CPU has no kernel either, or the
+                result would be a view, which a copy cannot give.
         """
         import torch
         from torch.utils._pytree import tree_map
@@ -110,6 +118,11 @@ class CopyingFallback:
                 f"The operator '{name}' returns a view, which the CPU cannot make of a copy: the "
                 f"{self._device_type} device needs a kernel of its own for it."
             )
+        if not torch_compat.has_kernel(name, "CPU"):
+            raise NotImplementedError(
+                f"The operator '{name}' has no kernel for the {self._device_type} device, and the "
+                "CPU has none that could run in its place."
+            )
         if self._policy == "error":
             raise NotImplementedError(
                 f"The operator '{name}' has no kernel of its own for the {self._device_type} "
@@ -134,9 +147,11 @@ class CopyingFallback:
     ) -> None:
         """Bring what the operator wrote to its arguments back to the device."""
         arguments = torch_compat.schema_of(op).arguments
+        undeclared = UNDECLARED_WRITES.get(op.name(), ())
         values = dict(zip((a.name for a in arguments), args, strict=False)) | kwargs
         for argument in arguments:
-            if argument.alias_info is None or not argument.alias_info.is_write:
+            declared = argument.alias_info is not None and argument.alias_info.is_write
+            if not declared and argument.name not in undeclared:
                 continue
             value = values.get(argument.name)
             for tensor in value if isinstance(value, (list, tuple)) else [value]:
