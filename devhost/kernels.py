@@ -164,12 +164,12 @@ class KernelRegistry:
 
         It gives PyTorch what a native plugin registers in C++: hooks, a guard for one device with
         one stream, and a way to make a ``torch.UntypedStorage`` of the device, which PyTorch needs
-        to copy and to load tensors. Such a storage is that of a new tensor of uint8.
-
-        Raises:
-            RuntimeError: The device has hooks already.
+        to copy and to load tensors. Such a storage is that of a new tensor of uint8. Copies to the
+        CPU with ``non_blocking=True`` wait, and go to ordinary memory: PyTorch would take pinned
+        memory for them, of which a device in Python has none.
         """
         torch_compat.register_python_device()
+        self.impl("aten::_to_copy", torch_compat.to_copy_without_pinned_memory)
 
     def allow_moving_parameters(self) -> None:
         """Let ``module.to(device)`` keep its parameters, as for PyTorch's own devices.

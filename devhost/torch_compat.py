@@ -143,10 +143,12 @@ _kept_for_torch: list[object] = []  # what PyTorch's C++ code calls without keep
 def register_python_device() -> None:
     """Give PyTorch's C++ code hooks, a guard and storages for a device with Python kernels only.
 
-    Raises:
-        RuntimeError: The device has hooks already.
+    Once per process: an activation that failed later may be repeated.
     """
     import torch
+
+    if _kept_for_torch:
+        return
 
     acc = torch._C._acc
 
@@ -171,6 +173,17 @@ def register_python_device() -> None:
     _make_storages_without_allocator()
 
 
+def to_copy_without_pinned_memory(
+    tensor: torch.Tensor, *, non_blocking: bool = False, **options: Any
+) -> torch.Tensor:
+    """Run PyTorch's own kernel of ``aten::_to_copy``, which all devices share, without pinning."""
+    import torch
+
+    key = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+    copied: torch.Tensor = torch.ops.aten._to_copy.default.redispatch(key, tensor, **options)
+    return copied
+
+
 def _make_storages_without_allocator() -> None:
     """Let torch.UntypedStorage make storages of a device that has no allocator in C++.
 
@@ -184,10 +197,16 @@ def _make_storages_without_allocator() -> None:
     def new(cls: type, *arguments: Any, device: Any = None, **options: Any) -> Any:
         if device is None or torch.device(device).type != slot_name():
             return original(cls, *arguments, device=device, **options)
-        on_cpu = None if arguments and isinstance(arguments[0], int) else original(cls, *arguments)
-        size = arguments[0] if on_cpu is None else on_cpu.nbytes()
+        on_cpu = original(cls, *arguments, device="cpu", **options)  # checks the arguments as well
+        size = on_cpu.nbytes()
         storage = torch.empty(size, dtype=torch.uint8, device=device).untyped_storage()
-        return storage if on_cpu is None else storage.copy_(on_cpu)
+        if storage.nbytes() != size:
+            raise NotImplementedError(
+                f"device {slot_name()} has no storages: its tensors keep their data elsewhere, "
+                "where torch.UntypedStorage cannot make or copy any"
+            )
+        is_size = not arguments or isinstance(arguments[0], int)
+        return storage if is_size else storage.copy_(on_cpu)
 
     torch.UntypedStorage.__new__ = new  # type: ignore[method-assign,assignment]
 

@@ -49,15 +49,18 @@ class _Convolution:
         """Split the channels of a tensor into groups."""
         return a.reshape(a.shape[0], self._groups, -1, *a.shape[2:])
 
+    def narrow_sizes(self, wide: Sizes) -> list[int]:
+        """Return the sizes *O of the narrow tensor for a wide one."""
+        every = zip(wide, self._stride, self._dilation, self._filter, strict=True)
+        return [(n - d * (f - 1) - 1) // s + 1 for n, s, d, f in every]
+
     def wide_sizes(self, narrow: Sizes, extra: Sizes) -> list[int]:
-        """Return the sizes *S of a wide tensor; ``extra`` elements no filter needs to meet."""
+        """Return the sizes *S of a wide tensor; its last ``extra`` elements meet no filter."""
         every = zip(narrow, self._stride, self._dilation, self._filter, extra, strict=True)
         return [(n - 1) * s + d * (f - 1) + 1 + e for n, s, d, f, e in every]
 
-    def to_narrow(self, wide: Array) -> Array:
+    def to_narrow(self, wide: Array, sizes: Sizes) -> Array:
         """Convolve."""
-        every = zip(wide.shape[3:], self._stride, self._dilation, self._filter, strict=True)
-        sizes = [(n - d * (f - 1) - 1) // s + 1 for n, s, d, f in every]
         narrow = sum(
             self._weight[(..., *place)] @ _flat(wide[(..., *part)])
             for place, part in self._parts(sizes)
@@ -116,7 +119,9 @@ def _forward(
         sizes = convolution.wide_sizes(x.shape[2:], output_padding)
         result = convolution.crop(convolution.to_wide(narrow, sizes))
     else:
-        result = ungrouped(convolution.to_narrow(convolution.widen(x)))
+        wide = convolution.widen(x)
+        sizes = convolution.narrow_sizes(wide.shape[3:])
+        result = ungrouped(convolution.to_narrow(wide, sizes))
     return result if bias is None else result + bias.reshape(-1, *(1 for _ in stride))
 
 
@@ -137,7 +142,7 @@ def _backward(
     wide, narrow = convolution.widen(image), convolution.grouped(result)
     grad_x = grad_weight = grad_bias = None
     if output_mask[0] and transposed:
-        grad_x = ungrouped(convolution.to_narrow(wide))
+        grad_x = ungrouped(convolution.to_narrow(wide, narrow.shape[3:]))
     elif output_mask[0]:
         grad_x = convolution.crop(convolution.to_wide(narrow, wide.shape[3:]))
     if output_mask[1]:

@@ -65,7 +65,8 @@ def _sign(a: Array) -> Array:
     return np.where(np.isnan(a), 0, np.sign(a)).astype(a.dtype)
 
 
-def _sigmoid(a: Array) -> Array:
+def sigmoid(a: Array) -> Array:
+    """Return the logistic function."""
     return 1 / (1 + np.exp(-a))
 
 
@@ -97,8 +98,8 @@ FLOATING = {
     "sqrt.out": np.sqrt,
     "rsqrt.out": lambda a: 1 / np.sqrt(a),
     "reciprocal.out": np.reciprocal,
-    "sigmoid.out": _sigmoid,
-    "silu.out": lambda a: a * _sigmoid(a),
+    "sigmoid.out": sigmoid,
+    "silu.out": lambda a: a * sigmoid(a),
     "sinc.out": np.sinc,
     "div.out": np.true_divide,
 }

@@ -29,9 +29,9 @@ def _grid(index: Array, dim: int) -> tuple[Array, ...]:
 
 
 def _gather(a: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Array:
-    if a.ndim == 0 or index.ndim == 0:
-        return np.broadcast_to(a.reshape(-1)[:1].reshape(()), index.shape)
-    return a[_grid(index, dim)]
+    if index.size == 0:
+        return np.empty(index.shape, a.dtype)
+    return np.atleast_1d(a)[_grid(np.atleast_1d(index), dim)].reshape(index.shape)
 
 
 def _scatter(a: Array, dim: int, index: Array, source: Any) -> Array:
@@ -121,11 +121,9 @@ def _arange(start: Any, end: Any, step: Any = 1, *, out: torch.Tensor) -> torch.
     return out
 
 
-COMMON = {
-    "where.self": np.where,
-    "where.self_out": np.where,
-    "cat.out": _cat,
-}
+COMMON = {"where.self": np.where, "where.self_out": np.where}
+
+TO_OUTPUT = {"cat.out": _cat}
 
 UNCHANGED = {
     "index.Tensor_out": lambda a, indices: a[_key(indices)],
@@ -152,5 +150,6 @@ UNCHANGED = {
 def register(registry: KernelRegistry) -> None:
     """Register the kernels."""
     register_table(registry, COMMON, operands="common")
+    register_table(registry, TO_OUTPUT, operands="output")
     register_table(registry, UNCHANGED)
     registry.impl("aten::arange.start_out", _arange)

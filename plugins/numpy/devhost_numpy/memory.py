@@ -8,6 +8,7 @@ PyTorch's: a tensor is an ordinary ``torch.Tensor``, and no class of our own is 
 
 from __future__ import annotations
 
+import ctypes
 import math
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -86,12 +87,13 @@ def from_array(values: Array, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _buffer(tensor: torch.Tensor) -> Array:
-    buffer: Array | None = getattr(tensor.untyped_storage(), "buffer", None)
-    if buffer is None:
-        raise RuntimeError(
-            f"a tensor on {tensor.device} has no NumPy array: its memory comes from elsewhere "
-            "(DLPack?); make the tensor on the device, or copy it from the CPU"
-        )
+    storage = tensor.untyped_storage()
+    if not hasattr(storage, "buffer"):
+        # PyTorch has made another storage over the same memory, as it does for DLPack.
+        size = storage.nbytes()
+        memory = (ctypes.c_uint8 * size).from_address(storage.data_ptr()) if size else b""
+        storage.buffer = np.frombuffer(memory, np.uint8)
+    buffer: Array = storage.buffer
     return buffer
 
 
@@ -291,3 +293,7 @@ def register(registry: KernelRegistry) -> None:
     """Register the kernels."""
     for name, kernel in KERNELS.items():
         registry.impl(f"aten::{name}", kernel)
+    for key in ("Conjugate", "Negative"):
+        # PyTorch resolves a lazy conjugate by a copy, and would resolve that copy's source first,
+        # by a copy. The kernel conjugates while it copies.
+        registry.impl("aten::_copy_from", torch.library.fallthrough_kernel, key)

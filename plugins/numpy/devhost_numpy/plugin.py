@@ -46,6 +46,7 @@ def devhost_kernels(registry: KernelRegistry) -> None:
         linalg,
         memory,
         random,
+        recurrent,
         reductions,
         training,
     )
@@ -61,6 +62,7 @@ def devhost_kernels(registry: KernelRegistry) -> None:
         indexing,
         convolution,
         training,
+        recurrent,
         random,
     ):
         module.register(registry)
