@@ -45,6 +45,15 @@ def policy_from(environ: Mapping[str, str]) -> str:
     return value or "allow"
 
 
+OWN_OPERATORS: Final = (
+    "aten::_copy_from",
+    "aten::empty.memory_format",
+    "aten::empty_strided",
+    "aten::resize_",
+)
+"""Operators that the fallback uses itself to move arguments and results."""
+
+
 class CopyingFallback:
     """Runs the CPU's kernel on copies of the arguments, for devices whose kernels are in Python.
 
@@ -74,7 +83,8 @@ class CopyingFallback:
 
         Raises:
             NotImplementedError: The policy is ``error``, or the CPU has no kernel either, or the
-                result would be a view, which a copy cannot give.
+                result would be a view, which a copy cannot give, or the fallback needs the operator
+                itself.
         """
         import torch
         from torch.utils._pytree import tree_map
@@ -95,6 +105,14 @@ class CopyingFallback:
                 copies[id(value)] = (value, value.cpu())
             return copies[id(value)][1]
 
+        def output(value: Any) -> Any:
+            # Its contents are of no interest, and its size is the CPU's to decide: PyTorch hands
+            # over outputs of sizes that the CPU's kernel would warn about. An input may be the
+            # output, too.
+            if isinstance(value, torch.Tensor) and id(value) not in copies:
+                copies[id(value)] = (value, torch.empty(0, dtype=value.dtype, device="cpu"))
+            return to_cpu(value)
+
         def to_device(value: Any) -> Any:
             if not isinstance(value, torch.Tensor):
                 return value
@@ -103,7 +121,12 @@ class CopyingFallback:
                     return original
             return value.to(device or self._device_type)
 
-        cpu_args, cpu_kwargs = tree_map(to_cpu, (args, kwargs))
+        outputs = {a.name for a in torch_compat.schema_of(op).arguments if a.is_out}
+        cpu_args = tree_map(to_cpu, args)
+        cpu_kwargs = {
+            name: tree_map(output if name in outputs else to_cpu, value)
+            for name, value in sorted(kwargs.items(), key=lambda item: item[0] in outputs)
+        }
         result = op(*cpu_args, **cpu_kwargs)
         self._write_back(op, args, kwargs, copies)
         return tree_map(to_device, result)
@@ -117,6 +140,12 @@ class CopyingFallback:
             raise NotImplementedError(
                 f"The operator '{name}' returns a view, which the CPU cannot make of a copy: the "
                 f"{self._device_type} device needs a kernel of its own for it."
+            )
+        if name in OWN_OPERATORS:
+            raise NotImplementedError(
+                f"The operator '{name}' has no kernel for the {self._device_type} device, and the "
+                "fallback to the CPU needs it to move data: the device needs a kernel of its own "
+                "for it."
             )
         if not torch_compat.has_kernel(name, "CPU"):
             raise NotImplementedError(

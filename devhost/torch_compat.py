@@ -173,12 +173,11 @@ def register_python_device() -> None:
     _make_storages_without_allocator()
 
 
-def to_copy_without_pinned_memory(
-    tensor: torch.Tensor, *, non_blocking: bool = False, **options: Any
-) -> torch.Tensor:
+def to_copy_without_pinned_memory(tensor: torch.Tensor, **options: Any) -> torch.Tensor:
     """Run PyTorch's own kernel of ``aten::_to_copy``, which all devices share, without pinning."""
     import torch
 
+    options.pop("non_blocking", None)
     key = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
     copied: torch.Tensor = torch.ops.aten._to_copy.default.redispatch(key, tensor, **options)
     return copied
@@ -192,7 +191,7 @@ def _make_storages_without_allocator() -> None:
     """
     import torch
 
-    original = torch.UntypedStorage.__new__
+    original: Any = torch.UntypedStorage.__new__
 
     def new(cls: type, *arguments: Any, device: Any = None, **options: Any) -> Any:
         if device is None or torch.device(device).type != slot_name():
@@ -208,7 +207,7 @@ def _make_storages_without_allocator() -> None:
         is_size = not arguments or isinstance(arguments[0], int)
         return storage if is_size else storage.copy_(on_cpu)
 
-    torch.UntypedStorage.__new__ = new  # type: ignore[method-assign,assignment]
+    torch.UntypedStorage.__new__ = new  # type: ignore[method-assign]
 
 
 def name_collisions(name: str) -> Iterator[str]:

@@ -83,6 +83,26 @@ def test_written_arguments_come_back(device):
     ], result.stderr
 
 
+def test_an_input_may_be_the_output(device):
+    result = device.python(
+        """
+        import torch
+        x = torch.arange(4.0).to("minimal")
+        print(torch.special.i0e(x, out=x) is x, x.cpu())
+        """
+    )
+    assert result.stdout == "True tensor([1.0000, 0.4658, 0.3085, 0.2430])\n", result.stderr
+
+
+def test_what_the_fallback_needs_itself_has_no_fallback(device):
+    result = device.python("import torch; torch.zeros(4, device='minimal').resize_(2)")
+    assert result.stderr.splitlines()[-1] == (
+        "NotImplementedError: The operator 'aten::resize_' has no kernel for the minimal device, "
+        "and the fallback to the CPU needs it to move data: the device needs a kernel of its own "
+        "for it."
+    )
+
+
 def test_running_statistics_come_back_though_the_schema_hides_the_write(device):
     result = device.python(
         """

@@ -11,7 +11,8 @@ from devhost import hookimpl
 @hookimpl
 def devhost_kernels(registry):
     import torch
-    device, cpu = torch.device("privateuseone", 0), torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+    device = torch.device("privateuseone", 0)
+    cpu = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 
     def on_cpu(operator):
         return lambda *args, **options: operator.redispatch(cpu, *args, **options)
@@ -52,9 +53,9 @@ def devhost_kernels(registry):
 
 
 @pytest.fixture(scope="module")
-def storing(tmp_path_factory, base):
+def storing(tmp_path_factory, base, module_site):
     """An interpreter with the device above, in place of the minimal one."""
-    site = Site(tmp_path_factory.mktemp("storing"), base)
+    site = type(module_site)(tmp_path_factory.mktemp("storing"), base)
     site.add_package("minimal")
     for entry_points in site.root.glob("*.dist-info/entry_points.txt"):
         entry_points.write_text("[devhost.devices]\nminimal = storing_plugin\n")
@@ -75,9 +76,7 @@ def test_storages_can_be_made(storing, raises):
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_storages_of_other_devices_are_left_alone(storing, device):
-    made = storing(
-        f"s = torch.UntypedStorage(12, device='{device}'); (s.nbytes(), str(s.device))"
-    )
+    made = storing(f"s = torch.UntypedStorage(12, device='{device}'); (s.nbytes(), str(s.device))")
     assert made == [12, device]
 
 
@@ -102,3 +101,9 @@ def test_parameters_stay_themselves(storing):
 def test_a_device_without_storages_says_so(minimal, raises):
     with raises("NotImplementedError: device minimal has no storages"):
         minimal("torch.UntypedStorage(12, device='minimal')")
+
+
+def test_a_copy_to_the_cpu_needs_no_pinned_memory(storing):
+    assert storing("x.to('cpu', non_blocking=True).tolist()") == [0, 1, 2, 3]
+    storing("y = x.clone().requires_grad_(); y.to('cpu', non_blocking=True).sum().backward()")
+    assert storing("y.grad.cpu().tolist()") == [1, 1, 1, 1]

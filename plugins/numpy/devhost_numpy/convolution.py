@@ -2,9 +2,9 @@
 
 A convolution relates a *wide* tensor (N, g, C, *S), the padded image, to a *narrow* one
 (N, g, K, *O): N images, g groups of C and of K channels. The weight is (g, K, C, *F). Each place
-in the filter meets a part of the image, of the size of the narrow tensor, and all directions use
-the same parts: a convolution goes from wide to narrow, a transposed one from narrow to wide, and the
-gradient of either with respect to its input is the other.
+in the filter meets a part of the wide tensor, of the size of the narrow one, and everything here
+goes over these parts. A convolution leads from wide to narrow, a transposed one from narrow to
+wide, and the gradient of either with respect to its input is the other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ class _Convolution:
     def __init__(
         self, weight: Array, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
     ) -> None:
-        self._stride, self._padding, self._dilation, self._groups = stride, padding, dilation, groups
+        self._stride = stride
+        self._padding = padding
+        self._dilation = dilation
+        self._groups = groups
         self._filter = weight.shape[2:]
         self._weight = weight.reshape(groups, -1, *weight.shape[1:])
 

@@ -18,7 +18,7 @@ def _on_integers_nothing(function: np.ufunc) -> Any:
     return lambda a: a if a.dtype.kind in "biu" else function(a)
 
 
-def _scaled(a: Array, factor: Any) -> Array:
+def scaled(a: Array, factor: Any) -> Array:
     """Return ``a * factor`` in the type of ``a``, for a number that is nearly always 1."""
     return a if factor == 1 else a * np.asarray(factor).astype(a.dtype)
 
@@ -115,14 +115,14 @@ COMMON = {
     "neg.out": np.negative,
     "sgn.out": _sign,
     "conj_physical.out": np.conjugate,
-    "add.out": lambda a, b, alpha=1: np.add(a, _scaled(b, alpha)),
-    "sub.out": lambda a, b, alpha=1: np.subtract(a, _scaled(b, alpha)),
+    "add.out": lambda a, b, alpha=1: np.add(a, scaled(b, alpha)),
+    "sub.out": lambda a, b, alpha=1: np.subtract(a, scaled(b, alpha)),
     "mul.out": np.multiply,
     "pow.Tensor_Tensor_out": _power,
     "pow.Tensor_Scalar_out": np.power,
     "pow.Scalar_out": _power,
-    "addcmul.out": lambda a, b, c, value=1: a + _scaled(b * c, value),
-    "addcdiv.out": lambda a, b, c, value=1: a + _scaled(b / c, value),
+    "addcmul.out": lambda a, b, c, value=1: a + scaled(b * c, value),
+    "addcdiv.out": lambda a, b, c, value=1: a + scaled(b / c, value),
     "lerp.Scalar_out": lambda a, b, weight: a + weight * (b - a),
     "lerp.Tensor_out": lambda a, b, weight: a + weight * (b - a),
     "eq.Tensor_out": np.equal,
@@ -175,7 +175,6 @@ COMMON_ORDERED = {
     "hypot.out": np.hypot,
     "logaddexp.out": np.logaddexp,
     "logaddexp2.out": np.logaddexp2,
-    "nextafter.out": np.nextafter,
     "gcd.out": np.gcd,
     "lcm.out": np.lcm,
     "remainder.Tensor_out": _remainder,

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
+from devhost_numpy.elementwise import scaled
 from devhost_numpy.kernels import register as register_table
 from devhost_numpy.memory import resize_output, store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import torch
 
     from devhost import KernelRegistry
     from devhost_numpy.memory import Array
@@ -21,9 +23,16 @@ def _key(indices: Sequence[Array | None]) -> tuple[Any, ...]:
     return tuple(slice(None) if index is None else index for index in indices)
 
 
+def _checked(index: Array) -> Array:
+    """Return an index in at least one dimension. To NumPy negative ones count from the end."""
+    if (index < 0).any():
+        raise IndexError(f"index {index.min()} is out of bounds: it is negative")
+    return np.atleast_1d(index)
+
+
 def _grid(index: Array, dim: int) -> tuple[Array, ...]:
     """Return a key that picks ``index`` along ``dim`` and stays in place along the others."""
-    key = list(np.ogrid[tuple(slice(n) for n in index.shape)])
+    key = list(np.ogrid[tuple(map(slice, index.shape))])
     key[dim] = index
     return tuple(key)
 
@@ -31,37 +40,36 @@ def _grid(index: Array, dim: int) -> tuple[Array, ...]:
 def _gather(a: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Array:
     if index.size == 0:
         return np.empty(index.shape, a.dtype)
-    return np.atleast_1d(a)[_grid(np.atleast_1d(index), dim)].reshape(index.shape)
+    return np.atleast_1d(a)[_grid(_checked(index), dim)].reshape(index.shape)
 
 
-def _scatter(a: Array, dim: int, index: Array, source: Any) -> Array:
+def _scatter(a: Array, dim: int, index: Array, source: Any, *, accumulate: bool = False) -> Array:
+    if index.size == 0:
+        return a
     result = np.atleast_1d(a.copy())
-    index = np.atleast_1d(index)
+    index = _checked(index)
+    key = _grid(index, dim)
     if isinstance(source, np.ndarray):
-        source = np.atleast_1d(source)[tuple(slice(n) for n in index.shape)]
-    result[_grid(index, dim)] = source
+        source = np.atleast_1d(source)[tuple(map(slice, index.shape))]
+    if accumulate:
+        np.add.at(result, key, source)
+    else:
+        result[key] = source
     return result.reshape(a.shape)
 
 
 def _scatter_add(a: Array, dim: int, index: Array, source: Array) -> Array:
-    result = np.atleast_1d(a.copy())
-    index = np.atleast_1d(index)
-    part = np.atleast_1d(source)[tuple(slice(n) for n in index.shape)]
-    np.add.at(result, _grid(index, dim), part)
-    return result.reshape(a.shape)
+    return _scatter(a, dim, index, source, accumulate=True)
 
 
 def _index_select(a: Array, dim: int, index: Array) -> Array:
-    if a.ndim == 0:
-        return a.copy()
-    return np.take(a, np.atleast_1d(index), axis=dim)
+    return np.take(a, _checked(index), dim) if a.ndim else a
 
 
 def _index_add(a: Array, dim: int, index: Array, source: Array, *, alpha: Any = 1) -> Array:
     result = np.atleast_1d(a.copy())
-    source = np.atleast_1d(source)
-    added = source if alpha == 1 else (source * alpha).astype(source.dtype)
-    np.add.at(np.moveaxis(result, dim, 0), np.atleast_1d(index), np.moveaxis(added, dim, 0))
+    rows = np.moveaxis(np.atleast_1d(scaled(source, alpha)), dim, 0)
+    np.add.at(np.moveaxis(result, dim, 0), _checked(index), rows)
     return result.reshape(a.shape)
 
 

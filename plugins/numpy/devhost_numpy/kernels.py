@@ -1,8 +1,8 @@
 """NumPy functions as PyTorch kernels: what all of them have in common.
 
-PyTorch makes most operators of one that writes to an output: ``add`` and ``add_`` prepare the output
-and call ``add.out``. So the tables in the other modules name that one, and the function of NumPy
-that computes it. A kernel reads its tensors as arrays, calls the function, and stores what it
+PyTorch makes most operators of one that writes to an output: ``add`` and ``add_`` prepare the
+output and call ``add.out``. So the tables in the other modules name that one, and the function of
+NumPy that computes it. A kernel reads its tensors as arrays, calls the function, and stores what it
 returns.
 """
 
@@ -63,7 +63,8 @@ def register(
     """Register functions on arrays as kernels.
 
     A function takes the operator's arguments without its outputs, and returns an array for each
-    output or result; that of an operator in place returns the new values of the first argument. Where NumPy has not got a data type, the kernel leaves the call to the CPU.
+    output or result; that of an operator in place returns the new values of the first argument.
+    Where NumPy has not got a data type, the kernel leaves the call to the CPU.
 
     Args:
         registry: Its fallback must have been made.
@@ -87,7 +88,7 @@ class _Kernel:
         self._operands = operands
         self._ordered = ordered
         self._fallback = fallback
-        parameters = self._operator._schema.arguments  # noqa: SLF001
+        parameters = self._operator._schema.arguments
         self._outputs = [parameter.name for parameter in parameters if parameter.is_out]
         self._in_place = _is_written(parameters[0]) and not parameters[0].is_out
         # Indices may be on the CPU; everything else must be on the device.

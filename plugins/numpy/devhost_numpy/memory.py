@@ -36,7 +36,7 @@ DTYPES: dict[torch.dtype, np.dtype[Any]] = {
         *("float16", "float32", "float64", "complex64", "complex128"),
     )
 }
-"""The data types that both have. Others, such as bfloat16, are bytes to NumPy."""
+"""The data types that both have. Others, such as bfloat16, are only bits to NumPy."""
 
 _CPU = DispatchKeySet(DispatchKey.CPU)
 
@@ -103,7 +103,9 @@ def array(tensor: torch.Tensor) -> Array:
     An element of a type that NumPy has not got is an unsigned integer with the same bits.
     """
     size = tensor.itemsize
-    dtype = DTYPES.get(tensor.dtype) or np.dtype(f"u{size}" if size <= 8 else f"V{size}")
+    dtype = DTYPES.get(tensor.dtype) or np.dtype(f"u{size}")
+    if tensor.numel() == 0:
+        return np.empty(tensor.shape, dtype)
     strides = [step * size for step in tensor.stride()]
     offset = tensor.storage_offset() * size
     return np.ndarray(tensor.shape, dtype, _buffer(tensor), offset, strides)
@@ -126,15 +128,17 @@ def host(value: Any) -> Any:
 def values(tensor: torch.Tensor) -> Array:
     """Return the tensor's elements to compute with: of half precision in float32, as a copy.
 
-    Raises:
-        RuntimeError: The tensor is on another device; a single number may be on the CPU.
+    The tensor may be on the CPU, where PyTorch has single numbers and indices.
     """
     if tensor.device.type == "cpu":
-        return tensor.resolve_conj().resolve_neg().to(compute_dtype(tensor.dtype)).numpy()
+        tensor = tensor.detach().resolve_conj().resolve_neg()
+        return tensor.to(compute_dtype(tensor.dtype)).numpy()
     found = array(tensor)
     if tensor.dtype == torch.bfloat16:  # the upper half of a float32
-        return (found.astype(np.uint32) << 16).view(np.float32)
-    return found.astype(np.float32) if tensor.dtype == torch.float16 else found
+        return np.asarray(found.astype(np.uint32) << 16).view(np.float32)
+    if tensor.dtype == torch.float16:
+        return found.astype(np.float32)
+    return _resolved(found, tensor)
 
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -149,10 +153,15 @@ def is_computable(dtype: torch.dtype) -> bool:
 
 def store(tensor: torch.Tensor, result: Array | Any) -> None:
     """Write values to a tensor, converted to its data type."""
-    target = array(tensor)
     if tensor.dtype == torch.bfloat16:
         result = _bfloat16_bits(np.asarray(result, np.float32))
-    np.copyto(target, result, casting="unsafe")
+    np.copyto(array(tensor), _resolved(result, tensor), casting="unsafe")
+
+
+def _resolved(numbers: Array, tensor: torch.Tensor) -> Array:
+    """Apply the conjugation and the negation that PyTorch has noted on a tensor, but not done."""
+    numbers = np.conjugate(numbers) if tensor.is_conj() else numbers
+    return np.negative(numbers) if tensor.is_neg() else numbers
 
 
 def _bfloat16_bits(numbers: Array) -> Array:
@@ -193,7 +202,7 @@ def _empty_strided(
     pin_memory: bool | None = None,
 ) -> torch.Tensor:
     if device is not None and device.index not in (None, DEVICE.index):
-        raise RuntimeError(f"invalid device ordinal: there is no {device}, only {DEVICE}")
+        raise torch.AcceleratorError(f"invalid device ordinal: there is no {device}, only {DEVICE}")
     if pin_memory:
         raise RuntimeError("Only dense CPU tensors can be pinned")
     if any(n < 0 for n in size):
@@ -264,6 +273,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "_copy_from": _copy_from,
     "_copy_from_and_resize": _copy_from_and_resize,
     "_local_scalar_dense": _local_scalar_dense,
+    "record_stream": lambda tensor, stream: None,  # there is one stream
     "fill_.Scalar": _fill,
     "fill_.Tensor": _fill,
     "zero_": lambda tensor: _fill(tensor, 0),

@@ -36,7 +36,8 @@ class Rng:
         Raises:
             RuntimeError: The caller has given another than the device's.
         """
-        if generator not in (None, self._generator):
+        # PyTorch hands over another Python object for the same generator.
+        if generator is not None and generator._cdata != self._generator._cdata:
             raise RuntimeError(
                 f"Expected a '{DEVICE.type}' device type for generator but found "
                 f"'{generator.device.type}'"
@@ -82,7 +83,7 @@ DRAWING = (
 def _drawing(name: str) -> Callable[..., Any]:
     """Return the kernel of an operator with a generator."""
     aten = operator(name)
-    parameters = [parameter.name for parameter in aten._schema.arguments]  # noqa: SLF001
+    parameters = [parameter.name for parameter in aten._schema.arguments]
 
     def kernel(*arguments: Any, **options: Any) -> torch.Tensor:
         given = dict(zip(parameters, arguments, strict=False)) | options

@@ -73,7 +73,9 @@ def _whole(function: Callable[..., Any]) -> Callable[[Array], Array]:
     return reduction
 
 
-def _variance(a: Array, dim: Dims = None, *, correction: Any = None, keepdim: bool = False) -> Array:
+def _variance(
+    a: Array, dim: Dims = None, *, correction: Any = None, keepdim: bool = False
+) -> Array:
     axis = axes(a, dim)
     count = a.size if axis is None else np.prod([a.shape[i] for i in axis])
     mean = np.mean(a, axis=axis, keepdims=True)
@@ -86,7 +88,9 @@ def _mean(a: Array, dim: Dims, keepdim: bool) -> Array:
     return np.asarray(np.mean(a, axis=axes(a, dim), keepdims=keepdim and a.ndim > 0))
 
 
-def _norm(a: Array, order: Any = 2, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Array:
+def _norm(
+    a: Array, order: Any = 2, dim: Dims = None, keepdim: bool = False, dtype: Any = None
+) -> Array:
     sizes = np.abs(a)
     options: dict[str, Any] = {"axis": axes(a, dim), "keepdims": keepdim and a.ndim > 0}
     if order in (np.inf, -np.inf):
@@ -113,7 +117,11 @@ def _sort(
 
 
 def _topk(
-    a: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True  # noqa: A002
+    a: Array,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,  # noqa: A002
 ) -> tuple[Array, Array]:
     if a.ndim == 0:
         return a, np.zeros((), np.int64)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from devhost_numpy.kernels import register as register_table
-from devhost_numpy.memory import compute_dtype, from_array, store, values
+from devhost_numpy.memory import from_array, store, values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import torch
 
     from devhost import KernelRegistry
     from devhost_numpy.memory import Array
@@ -129,7 +130,7 @@ def _batch_norm(
     if bias is not None:
         result = result + _channels(values(bias), a)
     saved = (mean, inverse) if training else (np.empty(0), np.empty(0))
-    dtype = compute_dtype(x.dtype)
+    dtype = x.dtype if weight is None else weight.dtype
     return from_array(result, x.dtype), from_array(saved[0], dtype), from_array(saved[1], dtype)
 
 
