@@ -1,12 +1,13 @@
 """Read into the device's interpreter: evaluates expressions there and on the CPU, and compares."""
 
-import copy
-import gc
-import io
-import weakref
+# What is not used here is used by the expressions.
+import copy  # noqa: F401
+import gc  # noqa: F401
+import io  # noqa: F401
+import weakref  # noqa: F401
 
 import torch
-import torch.nn.functional as F  # noqa: F401, N812 - for the expressions
+import torch.nn.functional as F  # noqa: F401, N812
 from torch import nn  # noqa: F401
 from torch.utils._pytree import tree_flatten
 

@@ -27,7 +27,8 @@ EXPRESSIONS = {
         a ** b; a.isnan(); batch[:1, :0].abs(); number.sigmoid().masked_fill(mask[0, 0], 2)
         number.logsumexp(0); square.mm(square.mH); row.conj().dot(row); batch @ batch.mH; a.mH @ a
         torch.mm(square.mH, square, out=torch.empty(3, 3, dtype=dtype, device=device).conj())
-        torch.vdot(row, row.conj()); torch.addmm(square.conj(), a, b.mH, beta=2); a.cov(); a.isreal()
+        torch.vdot(row, row.conj()); torch.addmm(square.conj(), a, b.mH, beta=2); a.cov()
+        a.isreal(); torch.mm(square.conj(), square.mH); square.mH.sum(0)
     """,
     (*FLOATS, *HALVES, *COMPLEX, *SIGNED): """
         a + b; a + row; a + column; a - b; a * b; a * number; number + a; a + 1; 1 - a; 2 * a
@@ -59,14 +60,16 @@ EXPRESSIONS = {
         a < b; a < 1; a <= b; a <= 1; a > b; a > 1; a >= b; a >= 1
         torch.maximum(a, b); torch.minimum(a, row); torch.fmax(a, b); torch.fmin(a, b)
         a.clamp(1, 2); a.clamp(min=1); a.clamp(max=1); a.clamp(b, row); a.clamp(min=b)
-        a.clamp(max=b); a.clamp_min(1); a.clamp_max(1); a.clamp_min(b); a.clamp_max(b); a.sign(); a.floor(); a.ceil(); a.trunc()
+        a.clamp(max=b); a.clamp_min(1); a.clamp_max(1); a.clamp_min(b); a.clamp_max(b)
+        a.sign(); a.floor(); a.ceil(); a.trunc()
         a.round(); a.relu(); a.signbit(); a.isposinf(); a.isneginf(); a.remainder(b); a.remainder(2)
         a.fmod(b); a.fmod(2); a // b; a // 2; torch.div(a, b, rounding_mode="trunc")
         torch.div(a, b, rounding_mode="floor"); torch.div(a, b); torch.floor_divide(a, b)
         torch.atan2(a, b); torch.copysign(a, b); a.sqrt(); a.amax(1); a.amin((0, 1)); a.argmax()
         a.argmax(0); a.argmin(1, keepdim=True); a.max(); a.min(); a.max(0); a.min(1, keepdim=True)
-        number.max(0); number.argmax(); a.sort(stable=True); a.sort(dim=0, descending=True, stable=True)
-        number.sort(); a.topk(1)[0]; a.T.topk(2, largest=False)[0]; a.mean(dtype=torch.float64)
+        number.max(0); number.argmax(); a.sort(stable=True)
+        a.sort(dim=0, descending=True, stable=True); number.sort(); a.topk(1)[0]
+        a.T.topk(2, largest=False)[0]; a.mean(dtype=torch.float64)
     """,
     FLOATS: """
         torch.var(a, 1, out=torch.empty(0, dtype=dtype, device=device))
@@ -107,7 +110,8 @@ EXPRESSIONS = {
         a.max(); a.sort(stable=True); a.cumsum(0); a.T.contiguous(); torch.cat((a, b)); a[mask]
     """,
     SIGNED: """
-        torch.gcd(a, b); torch.lcm(a, b); a.bitwise_left_shift(1); a.bitwise_right_shift(abs(b)); a ** 2; a ** abs(b)
+        torch.gcd(a, b); torch.lcm(a, b); a.bitwise_left_shift(1); a.bitwise_right_shift(abs(b))
+        a ** 2; a ** abs(b)
         torch.pow(2, abs(a)); torch.pow(a, b)
     """,
     ("bool",): """
@@ -117,7 +121,7 @@ EXPRESSIONS = {
 }
 
 
-# The device computes in float32 and rounds once; the CPU rounds an intermediate result here and there.
+# The device computes in float32 and rounds once; the CPU rounds intermediate results of some.
 TOLERANCE = {
     "float16": {"rtol": 2e-3, "atol": 2e-3},
     "bfloat16": {"rtol": 2e-2, "atol": 2e-2},
@@ -155,7 +159,8 @@ GRADIENTS = """
     F.batch_norm(batch, None, None, column[:, 0], row[:3], True)
     F.batch_norm(batch, column[:, 0].detach(), row[:3].detach() ** 2, row[:3], row[1:])
     F.batch_norm(batch, column[:, 0].detach(), row[:3].detach() ** 2, training=False)
-    F.conv1d(batch, batch[:, :, :2], row[:2], 2, 1); F.conv1d(batch[:, :2], a[:2, None, :2], groups=2)
+    F.conv1d(batch, batch[:, :, :2], row[:2], 2, 1)
+    F.conv1d(batch[:, :2], a[:2, None, :2], groups=2)
     F.conv2d(batch[:, :1, None], a[:, None, None, :3], padding=(0, 2), dilation=(1, 2))
     F.conv_transpose1d(batch, a[:, None], row[:1], 2, 1, 1); F.max_pool1d(batch, 2)
     F.conv_transpose2d(batch[:, :, None], a[:, None, None], None, 2, (0, 1), (1, 0))

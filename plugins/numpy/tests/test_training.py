@@ -147,7 +147,8 @@ def test_function_transforms(device):
         import warnings
         x = torch.tensor([1.0, 2.0], device="ndarray")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # forward mode uses torch.jit.script
+            # PyTorch's own forward mode uses torch.jit.script.
+            warnings.simplefilter("ignore", DeprecationWarning)
             tangent = torch.func.jvp(torch.sin, (x,), (torch.ones_like(x),))[1]
         batched = torch.vmap(lambda v: v * v.sum())(torch.ones(2, 3, device="ndarray"))
         [torch.equal(tangent, x.cos()), batched.tolist()]
