@@ -1,4 +1,4 @@
-"""Operators that choose, move and place elements, and those that make numbers from nothing."""
+"""Operators that choose, move and place elements, and ``arange``."""
 
 from __future__ import annotations
 

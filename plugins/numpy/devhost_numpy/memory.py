@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from devhost import KernelRegistry
-
     Array = NDArray[Any]
 
 DEVICE = torch.device("privateuseone", 0)
@@ -50,12 +48,19 @@ def on_cpu(operator: torch._ops.OpOverload) -> Callable[..., Any]:
     return kernel
 
 
-_set_storage = on_cpu(torch.ops.aten.set_.source_Storage_storage_offset)
+set_storage = on_cpu(torch.ops.aten.set_.source_Storage_storage_offset)
 
 
 def new_storage(nbytes: int) -> torch.UntypedStorage:
-    """Return a storage of so many bytes, in an array of its own that is not initialised."""
-    buffer = np.empty(nbytes, np.uint8)
+    """Return a storage of so many bytes, in an array of its own that is not initialised.
+
+    Raises:
+        torch.OutOfMemoryError: NumPy cannot allocate it.
+    """
+    try:
+        buffer = np.empty(nbytes, np.uint8)
+    except (MemoryError, ValueError) as error:
+        raise torch.OutOfMemoryError(f"{DEVICE}: {nbytes} bytes: {error}") from error
     address = buffer.__array_interface__["data"][0]
     storage = torch._C._construct_storage_from_data_pointer(address, DEVICE, nbytes)
     storage.buffer = buffer
@@ -67,7 +72,7 @@ def new_tensor(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -
     tensor = _acc.create_empty_tensor((0,), dtype)
     extent = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
     nbytes = extent * dtype.itemsize if all(size) else 0
-    return _set_storage(tensor, new_storage(nbytes), 0, size, stride)
+    return set_storage(tensor, new_storage(nbytes), 0, size, stride)
 
 
 def contiguous_strides(
@@ -171,57 +176,7 @@ def _bfloat16_bits(numbers: Array) -> Array:
     return np.where(np.isnan(numbers), 0x7FC0, rounded).astype(np.uint16)
 
 
-# Kernels
-
-
-def _empty(
-    size: Sequence[int],
-    *,
-    dtype: torch.dtype | None = None,
-    layout: torch.layout | None = None,
-    device: torch.device | None = None,
-    pin_memory: bool | None = None,
-    memory_format: torch.memory_format | None = None,
-) -> torch.Tensor:
-    return _empty_strided(
-        size,
-        contiguous_strides(size, memory_format),
-        dtype=dtype,
-        device=device,
-        pin_memory=pin_memory,
-    )
-
-
-def _empty_strided(
-    size: Sequence[int],
-    stride: Sequence[int],
-    *,
-    dtype: torch.dtype | None = None,
-    layout: torch.layout | None = None,
-    device: torch.device | None = None,
-    pin_memory: bool | None = None,
-) -> torch.Tensor:
-    if device is not None and device.index not in (None, DEVICE.index):
-        raise torch.AcceleratorError(f"invalid device ordinal: there is no {device}, only {DEVICE}")
-    if pin_memory:
-        raise RuntimeError("Only dense CPU tensors can be pinned")
-    if any(n < 0 for n in size):
-        raise RuntimeError(f"Trying to create tensor with negative dimension: {list(size)}")
-    return new_tensor(size, stride, dtype or torch.get_default_dtype())
-
-
-def _copy_from(
-    source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False
-) -> torch.Tensor:
-    host(target).copy_(host(source))
-    return target
-
-
-def _copy_from_and_resize(source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    return _copy_from(source, _resize(target, source.shape))
-
-
-def _resize(
+def resize(
     tensor: torch.Tensor,
     size: Sequence[int],
     *,
@@ -234,7 +189,7 @@ def _resize(
         old = _buffer(tensor)
         storage = new_storage(needed)
         storage.buffer[: old.size] = old
-    return _set_storage(tensor, storage, offset, size, contiguous_strides(size, memory_format))
+    return set_storage(tensor, storage, offset, size, contiguous_strides(size, memory_format))
 
 
 def resize_output(output: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
@@ -247,63 +202,4 @@ def resize_output(output: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
             f"{list(output.shape)}, which does not match the required output shape {list(size)}",
             stacklevel=2,
         )
-    return _resize(output, size)
-
-
-def _set_to_nothing(tensor: torch.Tensor) -> torch.Tensor:
-    return _set_storage(tensor, new_storage(0), 0, (0,), (1,))
-
-
-def _set_to_storage(tensor: torch.Tensor, storage: torch.UntypedStorage) -> torch.Tensor:
-    return _set_storage(tensor, storage, 0, (storage.nbytes() // tensor.itemsize,), (1,))
-
-
-def _local_scalar_dense(tensor: torch.Tensor) -> Any:
-    return host(tensor).item()
-
-
-def _fill(tensor: torch.Tensor, value: Any) -> torch.Tensor:
-    host(tensor).fill_(host(value))
-    return tensor
-
-
-KERNELS: dict[str, Callable[..., Any]] = {
-    "empty.memory_format": _empty,
-    "empty_strided": _empty_strided,
-    "_copy_from": _copy_from,
-    "_copy_from_and_resize": _copy_from_and_resize,
-    "_local_scalar_dense": _local_scalar_dense,
-    "record_stream": lambda tensor, stream: None,  # there is one stream
-    "fill_.Scalar": _fill,
-    "fill_.Tensor": _fill,
-    "zero_": lambda tensor: _fill(tensor, 0),
-    "resize_": _resize,
-    "set_": _set_to_nothing,
-    "set_.source_Storage": _set_to_storage,
-    # A view shares the storage: PyTorch's own kernels make it from shape and strides. All other
-    # views are composed of as_strided.
-    **{
-        name: on_cpu(getattr(getattr(torch.ops.aten, name.split(".")[0]), overload))
-        for name, overload in (
-            ("as_strided", "default"),
-            ("view", "default"),
-            ("_reshape_alias", "default"),
-            ("unfold", "default"),
-            ("view_as_real", "default"),
-            ("view_as_complex", "default"),
-            ("is_set_to", "default"),
-            ("set_.source_Tensor", "source_Tensor"),
-            ("set_.source_Storage_storage_offset", "source_Storage_storage_offset"),
-        )
-    },
-}
-
-
-def register(registry: KernelRegistry) -> None:
-    """Register the kernels."""
-    for name, kernel in KERNELS.items():
-        registry.impl(f"aten::{name}", kernel)
-    for key in ("Conjugate", "Negative"):
-        # PyTorch resolves a lazy conjugate by a copy, and would resolve that copy's source first,
-        # by a copy. The kernel conjugates while it copies.
-        registry.impl("aten::_copy_from", torch.library.fallthrough_kernel, key)
+    return resize(output, size)

@@ -44,10 +44,10 @@ def devhost_kernels(registry: KernelRegistry) -> None:
         elementwise,
         indexing,
         linalg,
-        memory,
         random,
         recurrent,
         reductions,
+        tensors,
         training,
     )
 
@@ -55,7 +55,7 @@ def devhost_kernels(registry: KernelRegistry) -> None:
     registry.allow_moving_parameters()
     registry.fallback()
     for module in (
-        memory,
+        tensors,
         elementwise,
         linalg,
         reductions,

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from devhost_numpy.kernels import register as register_table
+from devhost_numpy.memory import DTYPES, compute_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import torch
 
     from devhost import KernelRegistry
     from devhost_numpy.memory import Array
@@ -27,11 +30,11 @@ def axes(a: Array, dim: Dims) -> tuple[int, ...] | None:
     return (dim,) if isinstance(dim, int) else tuple(dim) or None
 
 
-def _along(function: Callable[..., Any]) -> Callable[..., Array]:
+def _along(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a reduction with PyTorch's signature. The output has its ``dtype`` already."""
 
-    def reduction(a: Array, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Array:
-        return np.asarray(function(a, axis=axes(a, dim), keepdims=keepdim and a.ndim > 0))
+    def reduction(a: Array, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Any:
+        return function(a, axis=axes(a, dim), keepdims=keepdim and a.ndim > 0)
 
     return reduction
 
@@ -43,10 +46,11 @@ def _running(function: np.ufunc) -> Callable[..., Array]:
     return accumulation
 
 
-def _position(function: Callable[..., Any]) -> Callable[..., Array]:
-    def reduction(a: Array, dim: int | None = None, keepdim: bool = False) -> Array:
-        axis = dim if a.ndim else None
-        return np.asarray(function(a, axis=axis, keepdims=keepdim and a.ndim > 0))
+def _position(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what finds where extreme values are; NumPy takes one axis for that."""
+
+    def reduction(a: Array, dim: int | None = None, keepdim: bool = False) -> Any:
+        return function(a, axis=dim if a.ndim else None, keepdims=keepdim and a.ndim > 0)
 
     return reduction
 
@@ -64,42 +68,57 @@ def _extreme(function: Callable[..., Any]) -> Callable[..., tuple[Array, Array]]
     return reduction
 
 
-def _whole(function: Callable[..., Any]) -> Callable[[Array], Array]:
-    def reduction(a: Array) -> Array:
+def _whole(function: Callable[..., Any]) -> Callable[[Array], Any]:
+    def reduction(a: Array) -> Any:
         if a.size == 0:
             raise RuntimeError("Expected reduction dim to be specified for input.numel() == 0")
-        return np.asarray(function(a))
+        return function(a)
 
     return reduction
 
 
-def _variance(
-    a: Array, dim: Dims = None, *, correction: Any = None, keepdim: bool = False
-) -> Array:
+_mean = _along(np.mean)
+
+
+def _variance(a: Array, dim: Dims = None, *, correction: Any = None, keepdim: bool = False) -> Any:
     axis = axes(a, dim)
     count = a.size if axis is None else np.prod([a.shape[i] for i in axis])
-    mean = np.mean(a, axis=axis, keepdims=True)
-    squares = np.sum(np.abs(a - mean) ** 2, axis=axis, keepdims=keepdim and a.ndim > 0)
+    squares = np.abs(a - np.mean(a, axis=axis, keepdims=True)) ** 2
     divisor = max(count - (1 if correction is None else correction), 0)
-    return np.asarray(squares / a.real.dtype.type(divisor))
+    total = np.sum(squares, axis=axis, keepdims=keepdim and a.ndim > 0)
+    return total / squares.dtype.type(divisor)
 
 
-def _mean(a: Array, dim: Dims, keepdim: bool) -> Array:
-    return np.asarray(np.mean(a, axis=axes(a, dim), keepdims=keepdim and a.ndim > 0))
+def _deviation(a: Array, dim: Dims = None, **options: Any) -> Any:
+    return np.sqrt(_variance(a, dim, **options))
+
+
+def _with_mean(statistic: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
+    def reduction(
+        a: Array, dim: Dims = None, *, correction: Any = None, keepdim: bool = False
+    ) -> tuple[Any, Any]:
+        found = statistic(a, dim, correction=correction, keepdim=keepdim)
+        return found, _mean(a, dim, keepdim)
+
+    return reduction
 
 
 def _norm(
-    a: Array, order: Any = 2, dim: Dims = None, keepdim: bool = False, dtype: Any = None
-) -> Array:
-    sizes = np.abs(a)
+    a: Array,
+    order: Any = 2,
+    dim: Dims = None,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+) -> Any:
+    sizes = np.abs(a if dtype is None else a.astype(DTYPES[compute_dtype(dtype)]))
     options: dict[str, Any] = {"axis": axes(a, dim), "keepdims": keepdim and a.ndim > 0}
     if order in (np.inf, -np.inf):
-        return np.asarray((np.max if order > 0 else np.min)(sizes, **options))
+        return (np.max if order > 0 else np.min)(sizes, **options)
     if order == 0:
-        return np.asarray(np.sum(sizes != 0, **options))
+        return np.sum(sizes != 0, **options)
     if order == 2:
-        return np.asarray(np.sqrt(np.sum(sizes * sizes, **options)))
-    return np.asarray(np.sum(sizes**order, **options) ** (1 / order))
+        return np.sqrt(np.sum(sizes * sizes, **options))
+    return np.sum(sizes**order, **options) ** (1 / order)
 
 
 def _sort(
@@ -147,16 +166,10 @@ UNCHANGED = {
     "linalg_vector_norm.out": _norm,
     "var.correction": _variance,
     "var.correction_out": _variance,
-    "std.correction": lambda *args, **options: np.sqrt(_variance(*args, **options)),
-    "std.correction_out": lambda *args, **options: np.sqrt(_variance(*args, **options)),
-    "var_mean.correction": lambda a, dim=None, *, correction=None, keepdim=False: (
-        _variance(a, dim, correction=correction, keepdim=keepdim),
-        _mean(a, dim, keepdim),
-    ),
-    "std_mean.correction": lambda a, dim=None, *, correction=None, keepdim=False: (
-        np.sqrt(_variance(a, dim, correction=correction, keepdim=keepdim)),
-        _mean(a, dim, keepdim),
-    ),
+    "std.correction": _deviation,
+    "std.correction_out": _deviation,
+    "var_mean.correction": _with_mean(_variance),
+    "std_mean.correction": _with_mean(_deviation),
 }
 
 ORDERED = {
