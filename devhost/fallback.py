@@ -29,6 +29,14 @@ UNDECLARED_WRITES: Final = {
 }
 """Arguments that the CPU's kernels write to although the operators' schemas do not say so."""
 
+OWN_OPERATORS: Final = (
+    "aten::_copy_from",
+    "aten::empty.memory_format",
+    "aten::empty_strided",
+    "aten::resize_",
+)
+"""Operators that the fallback uses itself to move arguments and results."""
+
 
 def policy_from(environ: Mapping[str, str]) -> str:
     """Return the policy that the environment asks for; ``"allow"`` if it asks for none.
@@ -43,15 +51,6 @@ def policy_from(environ: Mapping[str, str]) -> str:
             f"{POLICIES[-1]}"
         )
     return value or "allow"
-
-
-OWN_OPERATORS: Final = (
-    "aten::_copy_from",
-    "aten::empty.memory_format",
-    "aten::empty_strided",
-    "aten::resize_",
-)
-"""Operators that the fallback uses itself to move arguments and results."""
 
 
 class CopyingFallback:
@@ -93,12 +92,15 @@ class CopyingFallback:
         copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # by id: the original, its copy
         device = None
 
+        def is_ours(value: Any) -> bool:
+            return isinstance(value, torch.Tensor) and value.device.type == self._device_type
+
         def to_cpu(value: Any) -> Any:
             nonlocal device
             if isinstance(value, torch.device) and value.type == self._device_type:
                 device = device or value
                 return torch.device("cpu")
-            if not isinstance(value, torch.Tensor) or value.device.type != self._device_type:
+            if not is_ours(value):
                 return value
             device = value.device
             if id(value) not in copies:
@@ -109,7 +111,7 @@ class CopyingFallback:
             # Its contents are of no interest, and its size is the CPU's to decide: PyTorch hands
             # over outputs of sizes that the CPU's kernel would warn about. An input may be the
             # output, too.
-            if isinstance(value, torch.Tensor) and id(value) not in copies:
+            if is_ours(value) and id(value) not in copies:
                 copies[id(value)] = (value, torch.empty(0, dtype=value.dtype, device="cpu"))
             return to_cpu(value)
 
