@@ -70,6 +70,11 @@ def sigmoid(a: Array) -> Array:
     return 1 / (1 + np.exp(-a))
 
 
+def _lerp(a: Array, b: Array, weight: Array) -> Array:
+    # From the nearer end, so that both ends are met exactly.
+    return np.where(abs(weight) < 0.5, a + weight * (b - a), b - (b - a) * (1 - weight))
+
+
 def _clamp(a: Array, min: Array | None = None, max: Array | None = None) -> Array:  # noqa: A002
     a = a if min is None else np.maximum(a, min)
     return a if max is None else np.minimum(a, max)
@@ -123,8 +128,8 @@ COMMON = {
     "pow.Scalar_out": _power,
     "addcmul.out": lambda a, b, c, value=1: a + scaled(b * c, value),
     "addcdiv.out": lambda a, b, c, value=1: a + scaled(b / c, value),
-    "lerp.Scalar_out": lambda a, b, weight: a + weight * (b - a),
-    "lerp.Tensor_out": lambda a, b, weight: a + weight * (b - a),
+    "lerp.Scalar_out": _lerp,
+    "lerp.Tensor_out": _lerp,
     "eq.Tensor_out": np.equal,
     "eq.Scalar_out": np.equal,
     "ne.Tensor_out": np.not_equal,

@@ -80,6 +80,8 @@ def register(
 
 
 class _Kernel:
+    """One function as the kernel of one operator."""
+
     def __init__(
         self, name: str, function: Function, operands: str, ordered: bool, fallback: Any
     ) -> None:
@@ -93,6 +95,7 @@ class _Kernel:
         self._in_place = _is_written(parameters[0]) and not parameters[0].is_out
         # Indices may be on the CPU; everything else must be on the device.
         self._indexes = any(parameter.name == "indices" for parameter in parameters)
+        # The condition of `where` has no part in the data type of its result.
         self._first_operand = 1 if parameters[0].name == "condition" else 0
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:

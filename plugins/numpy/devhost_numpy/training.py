@@ -72,7 +72,7 @@ def _nll_loss(
         return losses.reshape(target.shape), np.zeros((), scores.dtype)
     total = weights.sum(dtype=scores.dtype)
     loss = losses.sum()
-    return np.asarray(loss / total if reduction == _MEAN else loss), np.asarray(total)
+    return loss / total if reduction == _MEAN else loss, total
 
 
 def _nll_loss_backward(

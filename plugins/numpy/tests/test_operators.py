@@ -75,6 +75,7 @@ EXPRESSIONS = {
         torch.var(a, 1, out=torch.empty(0, dtype=dtype, device=device))
         torch.std(a, 1, out=torch.empty(0, dtype=dtype, device=device))
         torch.linalg.vector_norm(a, dtype=torch.float64); torch.linalg.vector_norm(a, 3, 0, True)
+        torch.lerp(a, b, 1); torch.lerp(a, b, 0); torch.lerp(a, b, 0.75)
         a.frac(); torch.hypot(a, b); torch.logaddexp(a, b); torch.logaddexp2(a, b)
         F.softmax(a, 1); F.softmax(number, 0); F.softmax(none, 1)
         F.log_softmax(a, 0); F.nll_loss(a, index); F.nll_loss(a, index, row)
