@@ -331,7 +331,8 @@ class _Attempt:
         try:
             with self._step(record, "kernels", "calling devhost_kernels()"):
                 hooks.kernels(kernels)
-                kernels.allow_moving_parameters()
+                if kernels.native_modules:
+                    kernels.allow_moving_parameters()
             with self._step(record, "runtime", "calling devhost_runtime()"):
                 runtime = hooks.runtime()
             with self._step(record, "rng", "calling devhost_rng()"):

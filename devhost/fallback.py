@@ -21,6 +21,22 @@ if TYPE_CHECKING:
 VARIABLE: Final = "DEVHOST_FALLBACK"
 POLICIES: Final = ("allow", "warn", "error")
 
+_STATISTICS: Final = ("running_mean", "running_var")
+UNDECLARED_WRITES: Final = {
+    "aten::native_batch_norm": _STATISTICS,
+    "aten::native_batch_norm.out": _STATISTICS,
+    "aten::batch_norm_update_stats": _STATISTICS,
+}
+"""Arguments that the CPU's kernels write to although the operators' schemas do not say so."""
+
+OWN_OPERATORS: Final = (
+    "aten::_copy_from",
+    "aten::empty.memory_format",
+    "aten::empty_strided",
+    "aten::resize_",
+)
+"""Operators that the fallback uses itself to move arguments and results."""
+
 
 def policy_from(environ: Mapping[str, str]) -> str:
     """Return the policy that the environment asks for; ``"allow"`` if it asks for none.
@@ -65,8 +81,9 @@ class CopyingFallback:
         """Run ``op`` on the CPU. What PyTorch calls.
 
         Raises:
-            NotImplementedError: The policy is ``error``, or the result would be a view, which a
-                copy cannot give.
+            NotImplementedError: The policy is ``error``, or the CPU has no kernel either, or the
+                result would be a view, which a copy cannot give, or the fallback needs the operator
+                itself.
         """
         import torch
         from torch.utils._pytree import tree_map
@@ -75,17 +92,28 @@ class CopyingFallback:
         copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # by id: the original, its copy
         device = None
 
+        def is_ours(value: Any) -> bool:
+            return isinstance(value, torch.Tensor) and value.device.type == self._device_type
+
         def to_cpu(value: Any) -> Any:
             nonlocal device
             if isinstance(value, torch.device) and value.type == self._device_type:
                 device = device or value
                 return torch.device("cpu")
-            if not isinstance(value, torch.Tensor) or value.device.type != self._device_type:
+            if not is_ours(value):
                 return value
             device = value.device
             if id(value) not in copies:
                 copies[id(value)] = (value, value.cpu())
             return copies[id(value)][1]
+
+        def output(value: Any) -> Any:
+            # Its contents are of no interest, and its size is the CPU's to decide: PyTorch hands
+            # over outputs of sizes that the CPU's kernel would warn about. An input may be the
+            # output, too.
+            if is_ours(value) and id(value) not in copies:
+                copies[id(value)] = (value, torch.empty(0, dtype=value.dtype, device="cpu"))
+            return to_cpu(value)
 
         def to_device(value: Any) -> Any:
             if not isinstance(value, torch.Tensor):
@@ -95,7 +123,12 @@ class CopyingFallback:
                     return original
             return value.to(device or self._device_type)
 
-        cpu_args, cpu_kwargs = tree_map(to_cpu, (args, kwargs))
+        outputs = {a.name for a in torch_compat.schema_of(op).arguments if a.is_out}
+        cpu_args = tree_map(to_cpu, args)
+        cpu_kwargs = {
+            name: tree_map(output if name in outputs else to_cpu, value)
+            for name, value in sorted(kwargs.items(), key=lambda item: item[0] in outputs)
+        }
         result = op(*cpu_args, **cpu_kwargs)
         self._write_back(op, args, kwargs, copies)
         return tree_map(to_device, result)
@@ -109,6 +142,17 @@ class CopyingFallback:
             raise NotImplementedError(
                 f"The operator '{name}' returns a view, which the CPU cannot make of a copy: the "
                 f"{self._device_type} device needs a kernel of its own for it."
+            )
+        if name in OWN_OPERATORS:
+            raise NotImplementedError(
+                f"The operator '{name}' has no kernel for the {self._device_type} device, and the "
+                "fallback to the CPU needs it to move data: the device needs a kernel of its own "
+                "for it."
+            )
+        if not torch_compat.has_kernel(name, "CPU"):
+            raise NotImplementedError(
+                f"The operator '{name}' has no kernel for the {self._device_type} device, and the "
+                "CPU has none that could run in its place."
             )
         if self._policy == "error":
             raise NotImplementedError(
@@ -134,9 +178,11 @@ class CopyingFallback:
     ) -> None:
         """Bring what the operator wrote to its arguments back to the device."""
         arguments = torch_compat.schema_of(op).arguments
+        undeclared = UNDECLARED_WRITES.get(op.name(), ())
         values = dict(zip((a.name for a in arguments), args, strict=False)) | kwargs
         for argument in arguments:
-            if argument.alias_info is None or not argument.alias_info.is_write:
+            declared = argument.alias_info is not None and argument.alias_info.is_write
+            if not declared and argument.name not in undeclared:
                 continue
             value = values.get(argument.name)
             for tensor in value if isinstance(value, (list, tuple)) else [value]:

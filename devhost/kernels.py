@@ -159,17 +159,27 @@ class KernelRegistry:
         control.set_fallback_policy(policy)
         self.fallback_control = control
 
+    def register_python_device(self) -> None:
+        """Tell PyTorch's C++ code that the device is there, for a plugin without any of its own.
+
+        It gives PyTorch what a native plugin registers in C++: hooks, a guard for one device with
+        one stream, and a way to make a ``torch.UntypedStorage`` of the device, which PyTorch needs
+        to copy and to load tensors. Such a storage is that of a new tensor of uint8. Copies to the
+        CPU with ``non_blocking=True`` wait, and go to ordinary memory: PyTorch would take pinned
+        memory for them, of which a device in Python has none.
+        """
+        torch_compat.register_python_device()
+        self.impl("aten::_to_copy", torch_compat.to_copy_without_pinned_memory)
+
     def allow_moving_parameters(self) -> None:
         """Let ``module.to(device)`` keep its parameters, as for PyTorch's own devices.
 
         They get new bytes instead of being replaced, so that an optimizer made before and weights
         shared between layers stay valid; ``parameter.data = tensor`` works across devices too.
         PyTorch asks an operator whether it may do so, and the one it has only knows the devices in
-        its own tree. The host calls this for every plugin with native kernels; a device in Python
-        keeps its data beside the tensor, where PyTorch would not look for it.
+        its own tree. The host calls this for every plugin with native kernels. A device in Python
+        may call it if its data belong to the storage; data kept beside the tensor would be lost.
         """
-        if not self.native_modules:
-            return
         for key in (AUTOGRAD_KEY, DEVICE_KEY):
             self.impl("aten::_has_compatible_shallow_copy_type", _are_both_strided, key)
 

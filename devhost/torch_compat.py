@@ -273,6 +273,79 @@ def set_default_device(device: torch.device | None) -> None:
     torch.set_default_device(device)
 
 
+_kept_for_torch: list[object] = []  # what PyTorch's C++ code calls without keeping it alive
+
+
+def register_python_device() -> None:
+    """Give PyTorch's C++ code hooks, a guard and storages for a device with Python kernels only.
+
+    Once per process: an activation that failed later may be repeated.
+    """
+    import torch
+
+    if _kept_for_torch:
+        return
+
+    acc = torch._C._acc
+
+    class Hooks(acc.PrivateUse1Hooks):
+        def is_available(self) -> bool:
+            return True
+
+        def is_built(self) -> bool:
+            return True
+
+        def has_primary_context(self, device_index: int) -> bool:
+            return True
+
+    class Guard(acc.DeviceGuard):
+        def type_(self) -> Any:
+            return torch._C._autograd.DeviceType.PrivateUse1
+
+    hooks, guard = Hooks(), Guard()
+    acc.register_python_privateuseone_hook(hooks)
+    acc.register_python_privateuseone_device_guard(guard)
+    _kept_for_torch.extend((hooks, guard))
+    _make_storages_without_allocator()
+
+
+def to_copy_without_pinned_memory(tensor: torch.Tensor, **options: Any) -> torch.Tensor:
+    """Run PyTorch's own kernel of ``aten::_to_copy``, which all devices share, without pinning."""
+    import torch
+
+    options.pop("non_blocking", None)
+    key = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+    copied: torch.Tensor = torch.ops.aten._to_copy.default.redispatch(key, tensor, **options)
+    return copied
+
+
+def _make_storages_without_allocator() -> None:
+    """Let torch.UntypedStorage make storages of a device that has no allocator in C++.
+
+    PyTorch 2.13 asks for the device's allocator, which cannot be registered from Python, and
+    crashes with a segmentation fault. copy.deepcopy and torch.load make storages so.
+    """
+    import torch
+
+    original: Any = torch.UntypedStorage.__new__
+
+    def new(cls: type, *arguments: Any, device: Any = None, **options: Any) -> Any:
+        if device is None or torch.device(device).type != slot_name():
+            return original(cls, *arguments, device=device, **options)
+        on_cpu = original(cls, *arguments, device="cpu", **options)  # checks the arguments as well
+        size = on_cpu.nbytes()
+        storage = torch.empty(size, dtype=torch.uint8, device=device).untyped_storage()
+        if storage.nbytes() != size:
+            raise NotImplementedError(
+                f"device {slot_name()} has no storages: its tensors keep their data elsewhere, "
+                "where torch.UntypedStorage cannot make or copy any"
+            )
+        is_size = not arguments or isinstance(arguments[0], int)
+        return storage if is_size else storage.copy_(on_cpu)
+
+    torch.UntypedStorage.__new__ = new  # type: ignore[method-assign]
+
+
 def name_collisions(name: str) -> Iterator[str]:
     """Yield what PyTorch already has under ``name``, one clause each."""
     import torch

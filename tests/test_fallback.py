@@ -83,6 +83,55 @@ def test_written_arguments_come_back(device):
     ], result.stderr
 
 
+def test_an_input_may_be_the_output(device):
+    result = device.python(
+        """
+        import torch
+        x = torch.arange(4.0).to("minimal")
+        print(torch.special.i0e(x, out=x) is x, x.cpu())
+        """
+    )
+    assert result.stdout == "True tensor([1.0000, 0.4658, 0.3085, 0.2430])\n", result.stderr
+
+
+def test_what_the_fallback_needs_itself_has_no_fallback(device):
+    result = device.python("import torch; torch.zeros(4, device='minimal').resize_(2)")
+    assert result.stderr.splitlines()[-1] == (
+        "NotImplementedError: The operator 'aten::resize_' has no kernel for the minimal device, "
+        "and the fallback to the CPU needs it to move data: the device needs a kernel of its own "
+        "for it."
+    )
+
+
+def test_running_statistics_come_back_though_the_schema_hides_the_write(device):
+    result = device.python(
+        """
+        import torch
+        x = torch.arange(6.0).reshape(3, 2)
+        stats = {d: (torch.zeros(2).to(d), torch.ones(2).to(d)) for d in ("cpu", "minimal")}
+        for d, (mean, var) in stats.items():
+            torch.native_batch_norm(x.to(d), None, None, mean, var, True, 0.5, 1e-5)
+        for mean, var in stats.values():
+            print(mean.cpu().tolist(), var.cpu().tolist())
+        """
+    )
+    on_cpu, on_device = result.stdout.splitlines()
+    assert on_cpu == on_device == "[1.0, 1.5] [2.5, 2.5]", result.stderr
+
+
+def test_without_a_kernel_on_the_cpu_either(device):
+    result = device.python(
+        """
+        import torch
+        x = torch.zeros(1, device="minimal")
+        torch.ops.aten._resize_output_(x, [2], x.device)
+        """
+    )
+    assert "'aten::_resize_output_' has no kernel for the minimal device, and the CPU has none" in (
+        result.stderr
+    )
+
+
 def test_a_view_needs_a_kernel(device):
     result = device.python("import torch; torch.zeros(4, device='minimal').unfold(0, 2, 1)")
     assert "'aten::unfold' returns a view" in result.stderr

@@ -6,30 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._C import _acc, _disabled_torch_function_impl
-from torch._C._autograd import DeviceType
 
 if TYPE_CHECKING:
     from devhost import KernelRegistry
-
-
-class _Hooks(_acc.PrivateUse1Hooks):
-    """What PyTorch's C++ code asks about the device."""
-
-    def is_available(self) -> bool:
-        return True
-
-    def is_built(self) -> bool:
-        return True
-
-    def has_primary_context(self, _index: int) -> bool:
-        return True
-
-
-class _Guard(_acc.DeviceGuard):
-    """Switches devices around an operator; with one device there is nothing to switch."""
-
-    def type_(self) -> Any:
-        return DeviceType.PrivateUse1
 
 
 class AcmeTensor(torch.Tensor):
@@ -80,8 +59,7 @@ def _on_host(function: Any) -> Any:
 
 def register(registry: KernelRegistry) -> None:
     """Register the device with PyTorch's C++ code, and its kernels with the dispatcher."""
-    _acc.register_python_privateuseone_hook(_Hooks())
-    _acc.register_python_privateuseone_device_guard(_Guard())
+    registry.register_python_device()
     registry.impl("aten::empty.memory_format", _empty)
     registry.impl("aten::empty_strided", _empty_strided)
     registry.impl("aten::_copy_from", _copy_from)

@@ -35,7 +35,8 @@ class Rng:
         """
         if generator is None:
             return self.default_generator(0)
-        if generator not in self._generators:
+        # PyTorch hands over another Python object for the same generator.
+        if generator._cdata not in (own._cdata for own in self._generators):
             raise RuntimeError(
                 f"Expected a 'acme' device type for generator but found '{generator.device.type}'"
             )

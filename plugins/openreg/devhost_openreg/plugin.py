@@ -22,6 +22,7 @@ def devhost_device() -> DeviceInfo:
         name="openreg",
         description="Simulated accelerator with a compiled driver, runtime and kernels",
         simulated=True,
+        priority=1,
         built_for_torch=BUILT_FOR_TORCH,
     )
 

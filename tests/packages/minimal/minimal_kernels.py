@@ -10,25 +10,6 @@ if TYPE_CHECKING:
     from devhost import KernelRegistry
 
 
-class Hooks(torch._C._acc.PrivateUse1Hooks):
-    def is_available(self) -> bool:
-        return True
-
-    def is_built(self) -> bool:
-        return True
-
-    def has_primary_context(self, device_index: int) -> bool:
-        return True
-
-
-class Guard(torch._C._acc.DeviceGuard):
-    def type_(self) -> Any:
-        return torch._C._autograd.DeviceType.PrivateUse1
-
-
-HOOKS, GUARD = Hooks(), Guard()  # PyTorch keeps no reference
-
-
 class MinimalTensor(torch.Tensor):
     """A tensor of the device: shape and dtype are PyTorch's, ``data_on_cpu`` has the numbers."""
 
@@ -112,8 +93,7 @@ def local_scalar_dense(tensor: torch.Tensor) -> Any:
 
 
 def register(registry: KernelRegistry) -> None:
-    torch._C._acc.register_python_privateuseone_hook(HOOKS)
-    torch._C._acc.register_python_privateuseone_device_guard(GUARD)
+    registry.register_python_device()
     for name, kernel in {
         "empty.memory_format": empty,
         "empty_strided": empty_strided,
