@@ -41,7 +41,7 @@ PURE_SOURCES := $(foreach plugin,$(PURE),$(shell find plugins/$(plugin) -mindept
 CXX_SOURCES = $(shell find plugins/openreg -name build -prune -o \
 	\( -name '*.h' -o -name '*.cpp' \) -print)
 
-INSTALLED := $(VENV)/.wheel-devhost $(VENV)/.wheel-devhost-openreg
+INSTALLED := $(VENV)/.wheel-devhost $(VENV)/.wheel-devhost-openreg $(PURE:%=$(VENV)/.wheel-devhost-%)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -60,10 +60,10 @@ PYTEST_OPTIONS := -c ../pyproject.toml --import-mode=importlib --numprocesses=au
 	-o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
 
 # From another folder, with test modules that stay off sys.path: the wheels are tested, not ./devhost.
-test: $(INSTALLED) $(PURE_WHEELS) $(VENV)/.packages-test $(VENV)/.packages-example ## run every test on the wheels
+test: $(INSTALLED) $(VENV)/.packages-test $(VENV)/.packages-example ## run every test on the wheels
 	@echo '#include <gtest/gtest.h>' | $(CXX) -E -x c++ - >/dev/null 2>&1 || echo \
 		'GoogleTest is missing (Debian: libgtest-dev), so the C++ tests of the driver are left out.'
-	cd tests && ../$(BIN)/pytest $(PYTEST_OPTIONS) . ../plugins/openreg/tests
+	cd tests && ../$(BIN)/pytest $(PYTEST_OPTIONS) . $(addprefix ../,$(wildcard plugins/*/tests))
 
 # Samples of each operator, dtype and form: all there are, which takes hours; SAMPLES=5 takes minutes.
 # glibc would keep the memory of large tensors, gigabytes in the end, unless the threshold is fixed.

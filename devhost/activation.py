@@ -169,8 +169,6 @@ class _Attempt:
             self._report(error)
             return
         self._activate_first(self._mark(selection))
-        if self._active is not None:
-            self._announce(self._active)
 
     def run_only(self, plugin: InstalledPlugin) -> None:
         """Activate one plugin without asking for a choice, or for extensions.
@@ -257,13 +255,13 @@ class _Attempt:
                 else:
                     record.end(State.UNAVAILABLE, one_line(prepared.probe.reason))
                     unavailable.append(prepared)
-            if record.state is State.ACTIVATED:
-                self._announce(record)
         if self.journal.device is None and unavailable:
             prepared = unavailable[0]
             with self._one_device(prepared.record):
                 self._hooks().register_device(prepared.hook_module, prepared.record.plugin)
                 self._register_unavailable(prepared)
+        if self._active is not None:
+            self._announce(self._active)
 
     def _prepare(self, record: PluginRecord) -> _Prepared:
         """Import, check and probe a plugin. Nothing of PyTorch is changed."""

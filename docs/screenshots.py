@@ -20,6 +20,7 @@ WIDTH = 100
 # Name of the file -> command.
 SCREENSHOTS = {
     "devhost-list": ["devhost", "list"],
+    "devhost-info": ["devhost", "info", "ndarray"],
 }
 
 

@@ -376,7 +376,7 @@ def test_list_names_extensions_that_fail(site):
     result = site.devhost("list")
     assert (result.returncode, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
-    assert sum("available" in line for line in lines) == 2
+    assert sum("│ available" in line for line in lines) == 2
     reports = [line for line in lines if line.startswith("extension ")]
     assert len(reports) == 3  # once each, not once for each plugin
     assert "extension 'empty' (empty-ext 1.0, " in reports[0]

@@ -20,7 +20,7 @@ from sound_hooks import devhost_kernels, devhost_runtime
 
 @hookimpl
 def devhost_device():
-    return DeviceInfo(name="{name}", description="Number {number}", simulated=True)
+    return DeviceInfo(name="{name}", description="Number {number}")
 
 @hookimpl
 def devhost_probe():

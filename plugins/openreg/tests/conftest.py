@@ -18,7 +18,7 @@ def fresh():
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("DEVHOST_", "OPENREG_"))}
         return subprocess.run(
             [sys.executable, "-P" if sys.version_info >= (3, 11) else "-s", "-c", code],
-            env={**kept, **variables},
+            env={**kept, "DEVHOST_DEVICE": "openreg", **variables},
             capture_output=True,
             text=True,
             timeout=120,
