@@ -84,6 +84,22 @@ def test_kernels_of_two_streams_run_at_the_same_time(fresh):
     assert process.stdout == "[2.0, 2.0, 2.0, 2.0] False\n"
 
 
+def test_an_urgent_stream_waits_for_no_other(stream):
+    urgent = torch.openreg.Stream(priority=-1)
+    with stream:
+        torch.openreg._sleep(BUSY)
+    with urgent:
+        torch.openreg._sleep(0)  # left to the stream's worker
+    urgent.synchronize()
+    assert not stream.query()
+
+
+def test_there_are_no_graphs():
+    with pytest.raises(RuntimeError, match="Graph is not supported on device type: openreg"):
+        torch.accelerator.Graph()
+    assert not torch.openreg.is_current_stream_capturing()
+
+
 def test_current_stream_is_restored_after_an_error(stream):
     assert torch.openreg.current_stream() == torch.openreg.default_stream()
     with contextlib.suppress(KeyError), torch.openreg.stream(stream):

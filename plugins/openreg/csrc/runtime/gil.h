@@ -1,9 +1,7 @@
 // Python's lock, for who waits for the device.
 #pragma once
 
-#include <pybind11/gil.h>
-
-#include <optional>
+#include <torch/csrc/python_headers.h>
 
 namespace openreg {
 
@@ -12,12 +10,17 @@ namespace openreg {
 // Python.
 class WithoutGil {
  public:
-  WithoutGil() {
-    if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) released_.emplace();
+  WithoutGil()
+      : state_(Py_IsInitialized() != 0 && PyGILState_Check() != 0 ? PyEval_SaveThread() : nullptr) {
   }
+  ~WithoutGil() {
+    if (state_ != nullptr) PyEval_RestoreThread(state_);
+  }
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
 
  private:
-  std::optional<pybind11::gil_scoped_release> released_;
+  PyThreadState* state_;
 };
 
 }  // namespace openreg
