@@ -14,11 +14,10 @@ namespace openreg {
 
 namespace {
 
-// The backend's key, and that of a tensor of zeros without bytes if the other is one.
-c10::DispatchKeySet keys_like(const c10::TensorImpl& other, c10::DispatchKey backend) {
-  return c10::DispatchKeySet(backend) |
-         (other.key_set() & c10::DispatchKeySet(c10::DispatchKey::ZeroTensor));
-}
+constexpr c10::DispatchKeySet kCpu{c10::DispatchKey::CPU};
+constexpr c10::DispatchKeySet kDevice{c10::DispatchKey::PrivateUse1};
+// Of a tensor of zeros without bytes, which kernels have to know.
+constexpr c10::DispatchKeySet kZeros{c10::DispatchKey::ZeroTensor};
 
 }  // namespace
 
@@ -32,9 +31,8 @@ at::Tensor make_alias(const at::Tensor& tensor) {
     }
     return alias;
   }
-  auto alias = at::detail::make_tensor<c10::TensorImpl>(kernel_storage(source.unsafe_storage()),
-                                                        keys_like(source, c10::DispatchKey::CPU),
-                                                        source.dtype());
+  auto alias = at::detail::make_tensor<c10::TensorImpl>(
+      kernel_storage(source.unsafe_storage()), kCpu | (source.key_set() & kZeros), source.dtype());
   c10::TensorImpl* impl = alias.unsafeGetTensorImpl();
   impl->set_sizes_and_strides(source.sizes(), source.strides(), source.storage_offset());
   if (C10_UNLIKELY(source.is_conj())) impl->_set_conj(true);
@@ -59,7 +57,7 @@ namespace {
 // A device tensor over the storage, with the result's shape.
 at::Tensor view_of(const c10::Storage& storage, const c10::TensorImpl& result) {
   auto view = at::detail::make_tensor<c10::TensorImpl>(
-      c10::Storage(storage), keys_like(result, c10::DispatchKey::PrivateUse1), result.dtype());
+      c10::Storage(storage), kDevice | (result.key_set() & kZeros), result.dtype());
   c10::TensorImpl* impl = view.unsafeGetTensorImpl();
   impl->set_sizes_and_strides(result.sizes(), result.strides(), result.storage_offset());
   if (result.is_conj()) impl->_set_conj(true);
