@@ -151,8 +151,10 @@ struct QueuedKernel {
 };
 
 oregError_t run(void* argument) {
-  const std::unique_ptr<QueuedKernel> kernel(static_cast<QueuedKernel*>(argument));
-  const QueuedKernelScope on_worker(kernel->stream);
+  auto* const queued = static_cast<QueuedKernel*>(argument);
+  const QueuedKernelScope on_worker(queued->stream);
+  // Inside the scope, so that what the work has allocated goes back to the worker's pool.
+  const std::unique_ptr<QueuedKernel> kernel(queued);
   try {
     kernel->work();
   } catch (const c10::Error& error) {
