@@ -1,4 +1,7 @@
-"""Compile the driver with its GoogleTest tests, plainly and under sanitizers, and run them."""
+"""Compile C++ with its GoogleTest tests, plainly and under sanitizers, and run them.
+
+The driver is tested alone, and the cache of device memory on top of it.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,24 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from torch.utils import cpp_extension
 
 PLUGIN = Path(__file__).parents[1]
-DRIVER = PLUGIN / "csrc" / "driver"
-SOURCES = [*sorted(DRIVER.glob("*.cpp")), *sorted((PLUGIN / "tests" / "driver").glob("*.cpp"))]
+CSRC = PLUGIN / "csrc"
+DRIVER = sorted((CSRC / "driver").glob("*.cpp"))
+DRIVER_TESTS = sorted((PLUGIN / "tests" / "driver").glob("*.cpp"))
+# What the cache is made of. It needs PyTorch's smallest library, which no sanitizer sees into.
+CACHE = [
+    *(CSRC / "runtime" / f"{name}.cpp" for name in ("device_cache", "device", "stream", "error")),
+    PLUGIN / "tests" / "runtime" / "device_cache_test.cpp",
+]
+C10 = [f"-I{CSRC}", "-Wno-unused-parameter", "-lc10"]
+C10 += [f"-isystem{folder}" for folder in cpp_extension.include_paths()]
+C10 += [f"-L{folder}" for folder in cpp_extension.library_paths()]
+C10 += [f"-Wl,-rpath,{folder}" for folder in cpp_extension.library_paths()]
 # -Og -g1: the sanitizers' reports name lines, at half the compile time of -O1 -g.
-FLAGS = ["-std=c++20", "-Og", "-g1", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{DRIVER}"]
+FLAGS = ["-std=c++20", "-Og", "-g1", "-Wall", "-Wextra", "-Werror", "-pthread"]
+FLAGS += [f"-I{CSRC / 'driver'}"]
 LIBRARIES = ["-lgtest_main", "-lgtest"]
 
 # -fno-sanitize=enum: C callers can pass any number as an enum, and the driver has to refuse it.
@@ -52,17 +67,14 @@ def compiler() -> str:
     return command
 
 
-@pytest.mark.parametrize("sanitizers", ["", "address,undefined", "thread"])
-def test_driver(sanitizers: str, compiler: str, tmp_path: Path) -> None:
+def build_and_run(
+    compiler: str, program: Path, sanitizers: str, sources: list[Path], *flags: str
+) -> None:
     """All C++ tests pass, without a compiler warning and without a sanitizer's report."""
-    program = tmp_path / "driver_tests"
-    sanitize = [f"-fsanitize={sanitizers}", *SANITIZE] if sanitizers else []
-    build = subprocess.run(
-        [*compiler.split(), *FLAGS, *sanitize, *map(str, SOURCES), *LIBRARIES, "-o", str(program)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [*compiler.split(), *FLAGS, *map(str, sources), "-o", str(program), *LIBRARIES]
+    if sanitizers:
+        command += [f"-fsanitize={sanitizers}", *SANITIZE]
+    build = subprocess.run([*command, *flags], capture_output=True, text=True, check=False)
     assert build.returncode == 0, build.stderr
 
     environment = {k: v for k, v in os.environ.items() if not k.startswith("OPENREG_")}
@@ -78,3 +90,12 @@ def test_driver(sanitizers: str, compiler: str, tmp_path: Path) -> None:
     assert run.returncode == 0, run.stdout
     assert "[  PASSED  ]" in run.stdout
     assert "SUMMARY: " not in run.stdout, run.stdout  # how every sanitizer's report ends
+
+
+@pytest.mark.parametrize("sanitizers", ["", "address,undefined", "thread"])
+def test_driver(sanitizers: str, compiler: str, tmp_path: Path) -> None:
+    build_and_run(compiler, tmp_path / "driver_tests", sanitizers, [*DRIVER, *DRIVER_TESTS])
+
+
+def test_cache_of_device_memory_under_concurrent_load(compiler: str, tmp_path: Path) -> None:
+    build_and_run(compiler, tmp_path / "cache_tests", "thread", [*DRIVER, *CACHE], *C10)

@@ -102,6 +102,22 @@ def test_every_kind_of_tensor(weights_only, new_format):
     assert loaded["view"].cpu().eq(0).all()
 
 
+def test_lazy_conjugates_and_negatives_are_saved():
+    z = torch.tensor([1 + 2j, 3 - 4j], device="openreg")
+    for lazy in (z.conj(), z.conj().imag):
+        for loaded in (
+            torch.load(saved(lazy)),
+            copy.deepcopy(lazy),
+            pickle.loads(pickle.dumps(lazy)),
+        ):
+            assert loaded.device == z.device
+            assert loaded.tolist() == lazy.tolist()
+    loaded = torch.load(saved(z.conj()))
+    assert loaded.is_conj()
+    assert torch.load(saved(z.conj().imag)).is_neg()
+    assert loaded.tolist() == [1 - 2j, 3 + 4j]
+
+
 def test_modules_and_optimizers():
     layer = torch.nn.Linear(3, 2).openreg()
     optimizer = torch.optim.Adam(layer.parameters())

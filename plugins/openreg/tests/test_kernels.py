@@ -58,6 +58,29 @@ def test_lazy_conjugates_and_negatives_are_carried_over():
     assert torch.equal((there * 2).cpu(), (z.conj() * 2).resolve_conj())
 
 
+def test_zeros_without_bytes():
+    # What some derivatives return instead of zeros. Kernels for it have to ask, as copies do.
+    zeros = torch._efficientzerotensor((2, 3), device="openreg")
+    x = torch.ones(2, 3, device="openreg")
+    assert zeros._is_zerotensor()
+    assert zeros.t()._is_zerotensor()
+    for made in (zeros.clone(), zeros.half(), x.clone().copy_(zeros), zeros.to("openreg:1")):
+        assert made.device.type == "openreg"
+        assert not made._is_zerotensor()
+        assert made.tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert (x + zeros).tolist() == x.tolist()
+    assert zeros.cpu().tolist() == [[0, 0, 0], [0, 0, 0]]
+    with pytest.raises(RuntimeError, match="immutable"):
+        zeros.copy_(x)
+
+
+def test_the_derivative_of_dropout_leaves_its_mask_as_it_is():
+    mask = torch.ones(3, device="openreg")  # of the gradient's own type, which CUDA takes too
+    grad = torch.ops.aten.native_dropout_backward(torch.ones(3, device="openreg"), mask, 2.0)
+    assert grad.tolist() == [2, 2, 2]
+    assert mask.tolist() == [1, 1, 1]
+
+
 def test_empty_tensors():
     host = torch.empty(0, 64)
     here = host.to("openreg")

@@ -56,18 +56,48 @@ def test_a_busy_stream_does_not_hold_up_the_caller_or_other_streams(stream):
     assert stream.query()
 
 
-def test_two_streams_are_busy_at_the_same_time(stream):
-    other = torch.openreg.Stream()
-    start, end = (torch.Event(device="openreg", enable_timing=True) for _ in range(2))
-    start.record(torch.openreg.current_stream())
-    for each in (stream, other):
-        with each:
-            torch.openreg._sleep(BUSY)
-    end.record(stream)
-    for each in (stream, other):
-        each.synchronize()
-    # The second had finished when the first had: one after the other would take twice as long.
-    assert BUSY / 1000 <= start.elapsed_time(end) < 2 * BUSY / 1000
+# Both kernels have to be running for either to end: each waits for the other.
+RENDEZVOUS = """
+import threading, torch
+meeting = threading.Barrier(2)
+@torch.library.custom_op("mine::meet", mutates_args=(), device_types="cpu")
+def meet(x: torch.Tensor) -> torch.Tensor:
+    meeting.wait(60)
+    return x + 1
+@meet.register_fake
+def _(x):
+    return torch.empty_like(x)
+met = []
+for device in ("openreg:0", "openreg:1"):
+    for stream in (torch.openreg.Stream(), torch.openreg.Stream(device=device)):
+        with stream:
+            met.append(meet(torch.ones(1, device=stream.device)))
+for index in (0, 1):
+    torch.openreg.synchronize(index)
+print([x.item() for x in met], meeting.broken)
+"""
+
+
+def test_kernels_of_two_streams_run_at_the_same_time(fresh):
+    process = fresh(RENDEZVOUS, OPENREG_LAUNCH="async")
+    assert process.returncode == 0, process.stderr
+    assert process.stdout == "[2.0, 2.0, 2.0, 2.0] False\n"
+
+
+def test_an_urgent_stream_waits_for_no_other(stream):
+    urgent = torch.openreg.Stream(priority=-1)
+    with stream:
+        torch.openreg._sleep(BUSY)
+    with urgent:
+        torch.openreg._sleep(0)  # left to the stream's worker
+    urgent.synchronize()
+    assert not stream.query()
+
+
+def test_there_are_no_graphs():
+    with pytest.raises(RuntimeError, match="Graph is not supported on device type: openreg"):
+        torch.accelerator.Graph()
+    assert not torch.openreg.is_current_stream_capturing()
 
 
 def test_current_stream_is_restored_after_an_error(stream):

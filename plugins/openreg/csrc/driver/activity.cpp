@@ -50,7 +50,9 @@ Activity::Activity(oregActivityKind kind, int device, oregStream_t stream, std::
                    oregMemcpyKind copyKind)
     : record_{kind, device, stream, innermostCorrelation(), bytes, copyKind, 0, 0} {}
 
-void Activity::begin() { record_.startNanoseconds = now(); }
+void Activity::begin(std::chrono::nanoseconds ago) {
+  record_.startNanoseconds = now() - ago.count();
+}
 
 void Activity::end() {
   record_.endNanoseconds = now();

@@ -1,6 +1,7 @@
 // Records of what the device has done, for profilers.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,8 +19,10 @@ class Activity {
   Activity(oregActivityKind kind, int device, oregStream_t stream, std::size_t bytes = 0,
            oregMemcpyKind copyKind = oregMemcpyHostToHost);
 
-  // On the thread that runs the work. end() calls the subscriber.
-  void begin();
+  oregActivityKind kind() const { return record_.kind; }
+
+  // On the thread that runs the work, which began some time ago. end() calls the subscriber.
+  void begin(std::chrono::nanoseconds ago = {});
   void end();
 
  private:

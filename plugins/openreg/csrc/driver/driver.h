@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -88,8 +89,11 @@ class Driver {
  private:
   template <typename Work>
   auto recorded(const Stream& stream, const Launch& launch, Work work) const {
-    return [activity = this->activity(stream, launch), work = std::move(work)]() mutable {
-      activity.begin();
+    return [activity = this->activity(stream, launch), &stream, work = std::move(work)]() mutable {
+      // A delay counts from when the stream came to it, other work from when it starts to run.
+      activity.begin(activity.kind() == oregActivityDelay
+                         ? std::chrono::steady_clock::now() - stream.reachedAt()
+                         : std::chrono::nanoseconds{});
       const oregError_t result = work();
       activity.end();
       return result;

@@ -187,7 +187,7 @@ OREG_API oregError_t oregStreamGetDevice(oregStream_t stream, int* device);
 /* oregSuccess when idle, oregErrorNotReady otherwise. */
 OREG_API oregError_t oregStreamQuery(oregStream_t stream);
 OREG_API oregError_t oregStreamSynchronize(oregStream_t stream);
-/* Keeps the stream busy. Always left to the stream's worker. */
+/* Keeps the stream busy for this long once it comes to it. Always left to the stream's worker. */
 OREG_API oregError_t oregStreamDelay(oregStream_t stream, uint64_t microseconds);
 /* What is submitted to the stream from now on starts after the event's last record so far, which
  * may be on any stream of any device. */

@@ -1,6 +1,7 @@
 #include "stream.h"
 
 #include <pthread.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,7 +15,10 @@
 namespace openreg {
 
 void Stream::queue(Work work) {
-  if (isHeldByThisThread()) return run(work);  // a part of the kernel that submits it
+  if (isHeldByThisThread()) {  // a part of the kernel that submits it
+    reachedAt_ = std::chrono::steady_clock::now();
+    return run(work);
+  }
   enqueue({std::move(work), nullptr, false});
 }
 
@@ -69,6 +73,7 @@ void Stream::advance() {
     state_.store(queue_.empty() ? last : State::kQueued, std::memory_order_release);
     if (item.work) {
       handed_ = std::move(item.work);
+      reachedAt_ = std::chrono::steady_clock::now();
       handedChanged_.notify_one();
       return;
     }
@@ -101,6 +106,8 @@ void Stream::startWorker() {
 
 void Stream::workerLoop() {
   pthread_setname_np(pthread_self(), "openreg-stream");
+  // Delays end when they should, instead of up to 50 microseconds later.
+  prctl(PR_SET_TIMERSLACK, 1UL);
   std::unique_lock lock(mutex_);
   for (;;) {
     handedChanged_.wait(lock, [this] { return handed_ && !isStopped(); });
@@ -237,8 +244,8 @@ oregError_t oregStreamDelay(oregStream_t handle, uint64_t microseconds) {
            static_cast<unsigned long long>(microseconds),
            static_cast<unsigned long long>(kLongestDelay));
     }
-    driver.queue(stream, {oregActivityDelay, handle}, [microseconds] {
-      const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(microseconds);
+    driver.queue(stream, {oregActivityDelay, handle}, [&stream, microseconds] {
+      const auto end = stream.reachedAt() + std::chrono::microseconds(microseconds);
       // In short steps, for the sake of a process that exits meanwhile.
       for (auto now = std::chrono::steady_clock::now(); now < end && !Stream::isStopped();
            now = std::chrono::steady_clock::now()) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -98,6 +99,9 @@ class Stream {
     }
   }
 
+  // When the stream came to the queued work that the holder runs: its worker may have woken later.
+  std::chrono::steady_clock::time_point reachedAt() const { return reachedAt_; }
+
   // The kernel that the holder runs, while somebody listens (see activity.h).
   std::optional<Activity>& activity() { return activity_; }
 
@@ -152,9 +156,10 @@ class Stream {
 
   std::atomic<State> state_{State::kIdle};
   std::atomic<oregError_t> error_{oregSuccess};
-  std::atomic<const void*> holder_{nullptr};  // thisThread() of the holder
-  int depth_ = 0;                             // of nested begins; the holder's
-  std::optional<Activity> activity_;          // the holder's
+  std::atomic<const void*> holder_{nullptr};         // thisThread() of the holder
+  int depth_ = 0;                                    // of nested begins; the holder's
+  std::optional<Activity> activity_;                 // the holder's
+  std::chrono::steady_clock::time_point reachedAt_;  // the holder's
 
   std::atomic<int> device_{0};
   int priority_ = 0;

@@ -12,6 +12,15 @@
 
 namespace openreg {
 
+namespace {
+
+constexpr c10::DispatchKeySet kCpu{c10::DispatchKey::CPU};
+constexpr c10::DispatchKeySet kDevice{c10::DispatchKey::PrivateUse1};
+// Of a tensor of zeros without bytes, which kernels have to know.
+constexpr c10::DispatchKeySet kZeros{c10::DispatchKey::ZeroTensor};
+
+}  // namespace
+
 at::Tensor make_alias(const at::Tensor& tensor) {
   const c10::TensorImpl& source = *tensor.unsafeGetTensorImpl();
   if (C10_UNLIKELY(!source.key_set().has(c10::DispatchKey::Dense))) {
@@ -22,9 +31,8 @@ at::Tensor make_alias(const at::Tensor& tensor) {
     }
     return alias;
   }
-  auto alias = at::detail::make_tensor<c10::TensorImpl>(kernel_storage(source.unsafe_storage()),
-                                                        c10::DispatchKeySet(c10::DispatchKey::CPU),
-                                                        source.dtype());
+  auto alias = at::detail::make_tensor<c10::TensorImpl>(
+      kernel_storage(source.unsafe_storage()), kCpu | (source.key_set() & kZeros), source.dtype());
   c10::TensorImpl* impl = alias.unsafeGetTensorImpl();
   impl->set_sizes_and_strides(source.sizes(), source.strides(), source.storage_offset());
   if (C10_UNLIKELY(source.is_conj())) impl->_set_conj(true);
@@ -49,7 +57,7 @@ namespace {
 // A device tensor over the storage, with the result's shape.
 at::Tensor view_of(const c10::Storage& storage, const c10::TensorImpl& result) {
   auto view = at::detail::make_tensor<c10::TensorImpl>(
-      c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), result.dtype());
+      c10::Storage(storage), kDevice | (result.key_set() & kZeros), result.dtype());
   c10::TensorImpl* impl = view.unsafeGetTensorImpl();
   impl->set_sizes_and_strides(result.sizes(), result.strides(), result.storage_offset());
   if (result.is_conj()) impl->_set_conj(true);

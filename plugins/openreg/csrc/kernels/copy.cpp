@@ -1,6 +1,8 @@
 // Copies in every direction, between devices, dtypes and strides.
 #include "kernels/copy.h"
 
+#include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/copy_ops.h>
 #include <ATen/ops/resize.h>
@@ -22,7 +24,8 @@ bool on_device(const at::Tensor& tensor) { return tensor.is_privateuseone(); }
 bool same_bytes(const at::Tensor& dst, const at::Tensor& src) {
   return dst.scalar_type() == src.scalar_type() && dst.sizes() == src.sizes() &&
          dst.strides() == src.strides() && dst.is_non_overlapping_and_dense() &&
-         dst.is_conj() == src.is_conj() && dst.is_neg() == src.is_neg();
+         dst.is_conj() == src.is_conj() && dst.is_neg() == src.is_neg() && !dst._is_zerotensor() &&
+         !src._is_zerotensor();  // those have no bytes
 }
 
 // What the stream is given from now on comes after what the other has been given so far.
@@ -59,11 +62,28 @@ void copy_with_host(const at::Tensor& dst, const at::Tensor& src, bool non_block
 }
 
 // The host's side of the copy is an ordinary CPU tensor, the device's an alias.
-void copy_elements(const at::Tensor& dst, const at::Tensor& src, c10::DeviceIndex device) {
+void copy_elements_now(const at::Tensor& dst, const at::Tensor& src, c10::DeviceIndex device) {
   at::Tensor to = on_device(dst) ? make_alias(dst) : dst;
   const at::Tensor from = on_device(src) ? make_alias(src) : src;
   const KernelScope scope(device);
   at::_ops::copy_::redispatch(kCpuKeys, to, from, /*non_blocking=*/false);
+}
+
+// The host's tensor may change as soon as the copy has returned. What the shapes show to be an
+// error is one now.
+bool can_be_queued(const at::Tensor& dst, const at::Tensor& src) {
+  return on_device(dst) && on_device(src) && at::is_expandable_to(src.sizes(), dst.sizes()) &&
+         at::has_internal_overlap(dst) != at::MemOverlap::Yes;
+}
+
+void copy_elements(const at::Tensor& dst, const at::Tensor& src, c10::DeviceIndex device) {
+  if (C10_LIKELY(!launches_async()) || !can_be_queued(dst, src)) {
+    return copy_elements_now(dst, src, device);
+  }
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
+  queue_work(op, current_stream(device), [to = snapshot(dst), from = snapshot(src), device] {
+    copy_elements_now(to, from, device);
+  });
 }
 
 }  // namespace

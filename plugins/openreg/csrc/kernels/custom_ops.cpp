@@ -14,7 +14,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
-#include "kernels/alias.h"
+#include "kernels/kernel.h"
 
 namespace openreg {
 namespace {
@@ -31,13 +31,8 @@ void check(const at::Tensor& self, const at::Tensor& bias) {
 
 at::Tensor bias_gelu(const at::Tensor& self, const at::Tensor& bias) {
   check(self, bias);
-  AliasCall call;
-  const at::Tensor x = call.alias(self), b = call.alias(bias);
-  call.begin();
-  at::Tensor result = x + b;
-  at::gelu_(result);
-  call.finish();
-  return call.wrap(std::move(result));
+  at::Tensor result = self + bias;
+  return at::gelu_(result);
 }
 
 at::Tensor bias_gelu_meta(const at::Tensor& self, const at::Tensor& bias) {
@@ -73,7 +68,7 @@ TORCH_LIBRARY_FRAGMENT(openreg, library) {
   library.def("bias_gelu(Tensor self, Tensor bias) -> Tensor");
 }
 TORCH_LIBRARY_IMPL(openreg, PrivateUse1, library) {
-  library.impl("bias_gelu", TORCH_FN(bias_gelu));
+  library.impl("bias_gelu", TORCH_FN(Composed<&bias_gelu>::call));
 }
 TORCH_LIBRARY_IMPL(openreg, Meta, library) { library.impl("bias_gelu", TORCH_FN(bias_gelu_meta)); }
 TORCH_LIBRARY_IMPL(openreg, AutogradPrivateUse1, library) {

@@ -13,44 +13,33 @@ namespace {
 
 // The same draws and the same rounding as dropout on the CPU, which multiplies with bernoulli(1 -
 // p) / (1 - p).
+std::tuple<at::Tensor, at::Tensor> dropout(const at::Tensor& x, double p, std::optional<bool> train,
+                                           std::optional<at::Generator> generator) {
+  if (!train.value_or(true) || x.numel() == 0) {
+    return {x.clone(), at::ones_like(x, x.options().dtype(c10::kBool))};
+  }
+  if (p == 1) return {x.mul(0), at::zeros_like(x, x.options().dtype(c10::kBool))};
+  at::Tensor noise = at::empty_like(x).bernoulli_(1 - p, std::move(generator));
+  at::Tensor mask = noise.to(c10::kBool);
+  return {x * noise.div_(1 - p), mask};
+}
+
 std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double p,
                                                   std::optional<bool> train) {
-  AliasCall call;
-  const at::Tensor x = call.alias(input);
-  call.begin();
-  at::Tensor output, mask;
-  if (!train.value_or(true) || x.numel() == 0) {
-    output = x.clone();
-    mask = at::ones_like(x, x.options().dtype(c10::kBool));
-  } else if (p == 1) {
-    output = x.mul(0);
-    mask = at::zeros_like(x, x.options().dtype(c10::kBool));
-  } else {
-    at::Tensor noise = at::empty_like(x).bernoulli_(1 - p, engine_of(std::nullopt, call.device()));
-    mask = noise.to(c10::kBool);
-    output = x * noise.div_(1 - p);
-  }
-  call.finish();
-  return FromKernel<std::tuple<at::Tensor, at::Tensor>>::convert(call, {output, mask});
+  return Composed<&dropout>::call(input, p, train, std::nullopt);
 }
 
 // The CPU's derivative multiplies with what the forward pass multiplied with, bernoulli / (1 - p)
 // in the data type. PyTorch's kernel for this operator scales by 1 / (1 - p) without rounding it
 // first.
-at::Tensor native_dropout_backward(const at::Tensor& grad_output, const at::Tensor& mask,
-                                   double scale) {
-  AliasCall call;
-  const at::Tensor grad = call.alias(grad_output), kept = call.alias(mask);
-  call.begin();
-  const at::Tensor noise = kept.to(grad.scalar_type());
-  at::Tensor result = grad * (scale == 0 ? noise.zero_() : noise.div_(1 / scale));
-  call.finish();
-  return call.wrap(std::move(result));
+at::Tensor native_dropout_backward(const at::Tensor& grad, const at::Tensor& mask, double scale) {
+  const at::Tensor noise = mask.to(grad.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+  return grad * (scale == 0 ? noise.zero_() : noise.div_(1 / scale));
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("native_dropout", TORCH_FN(native_dropout));
-  library.impl("native_dropout_backward", TORCH_FN(native_dropout_backward));
+  library.impl("native_dropout_backward", TORCH_FN(Composed<&native_dropout_backward>::call));
 }
 
 }  // namespace

@@ -55,8 +55,7 @@ void check_runs_on_cpu(const c10::OperatorHandle& op) {
                               " device, and PyTorch has no CPU kernel for it to run.");
 }
 
-}  // namespace
-
+// The alias of an argument, whatever its type.
 c10::IValue alias_value(AliasCall& call, const c10::Argument& argument, c10::IValue& value) {
   const bool written = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
   if (value.isTensor()) return alias_tensor(call, value.toTensor(), written);
@@ -77,6 +76,8 @@ c10::IValue alias_value(AliasCall& call, const c10::Argument& argument, c10::IVa
   }
   return value;
 }
+
+}  // namespace
 
 bool is_generator(const c10::Argument& argument) {
   const auto& type = argument.type();

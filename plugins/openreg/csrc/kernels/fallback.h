@@ -4,8 +4,6 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
-#include "kernels/alias.h"
-
 namespace openreg {
 
 // What PyTorch calls. Counted, and subject to DEVHOST_FALLBACK.
@@ -13,9 +11,6 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
 
 // Runs the CPU kernel on aliases, now or, with OPENREG_LAUNCH=async, in the stream's order.
 void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
-
-// The alias of an argument, whatever its type.
-c10::IValue alias_value(AliasCall& call, const c10::Argument& argument, c10::IValue& value);
 
 bool is_generator(const c10::Argument& argument);
 

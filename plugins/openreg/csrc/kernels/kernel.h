@@ -5,6 +5,7 @@
 
 #include <ATen/core/Generator.h>
 #include <ATen/core/IListRef.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/library.h>
 
 #include <tuple>
@@ -114,6 +115,32 @@ struct FromKernel<std::tuple<Rs...>> {
 
 // ---- The kernel ----
 
+// One kernel: runs a function of the operator's signature on aliases of the arguments. Inlined,
+// because one call more is felt in a small operator.
+template <class Signature>
+struct OnAliases;
+
+template <class R, class... Args>
+struct OnAliases<R(Args...)> {
+  template <class Function>
+  C10_ALWAYS_INLINE static R run(const Function& function, Args&... args) {
+    AliasCall call;
+    // Braces: the arguments are taken in order.
+    auto aliases = std::tuple<decltype(ToKernel<Args>::convert(call, args))...>{
+        ToKernel<Args>::convert(call, args)...};
+    call.begin();
+    if constexpr (std::is_void_v<R>) {
+      std::apply(function, aliases);
+      call.finish();
+    } else {
+      R result = std::apply(function, aliases);
+      call.finish();
+      return FromKernel<R>::convert(call, static_cast<R&&>(result));
+    }
+  }
+};
+
+// The operator's CPU kernel.
 template <class Op, class Schema = typename Op::schema>
 struct Kernel;
 
@@ -121,20 +148,8 @@ template <class Op, class R, class... Args>
 struct Kernel<Op, R(Args...)> {
   static R call(Args... args) {
     if (C10_UNLIKELY(launches_async())) return call_boxed(args...);
-    AliasCall call;
-    // Braces: the arguments are taken in order.
-    auto aliases = std::tuple<decltype(ToKernel<Args>::convert(call, args))...>{
-        ToKernel<Args>::convert(call, args)...};
-    call.begin();
-    const auto run = [](auto&... arguments) -> R { return Op::redispatch(kCpuKeys, arguments...); };
-    if constexpr (std::is_void_v<R>) {
-      std::apply(run, aliases);
-      call.finish();
-    } else {
-      R result = std::apply(run, aliases);
-      call.finish();
-      return FromKernel<R>::convert(call, static_cast<R&&>(result));
-    }
+    return OnAliases<R(Args...)>::run(
+        [](auto&... aliases) -> R { return Op::redispatch(kCpuKeys, aliases...); }, args...);
   }
 
   // The queue takes its kernels boxed.
@@ -144,6 +159,24 @@ struct Kernel<Op, R(Args...)> {
     static const auto boxed = c10::BoxedKernel::makeFromFunction<&run_boxed>();
     return c10::impl::BoxedKernelWrapper<R(Args...)>::call(
         boxed, op, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), std::forward<Args>(args)...);
+  }
+};
+
+// A function that puts an operator together from others: Composed<&function>::call has the same
+// signature. The function sees aliases and is one kernel; where kernels are queued it sees the
+// tensors themselves, and each of the others is a kernel.
+template <auto function, class Signature = std::remove_pointer_t<decltype(function)>>
+struct Composed;
+
+template <auto function, class R, class... Args>
+struct Composed<function, R(Args...)> {
+  static R call(Args... args) {
+    if (C10_UNLIKELY(launches_async())) {
+      const at::AutoDispatchBelowADInplaceOrView below_autograd;
+      const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
+      return function(std::forward<Args>(args)...);
+    }
+    return OnAliases<R(Args...)>::run(function, args...);
   }
 };
 

@@ -1,6 +1,5 @@
 #include "kernels/launch.h"
 
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/copy_ops.h>
 #include <ATen/ops/empty_strided.h>
@@ -12,6 +11,7 @@
 #include "kernels/kernel.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
+#include "runtime/generator.h"
 #include "runtime/stream.h"
 
 namespace openreg {
@@ -40,10 +40,6 @@ IValue map_tensors(const IValue& value, Visit visit) {
   return value;
 }
 
-bool is_random(const c10::FunctionSchema& schema) {
-  return std::any_of(schema.arguments().begin(), schema.arguments().end(), is_generator);
-}
-
 bool returns_new_or_written_tensors(const c10::FunctionSchema& schema) {
   return std::all_of(
       schema.returns().begin(), schema.returns().end(), [](const c10::Argument& result) {
@@ -54,9 +50,10 @@ bool returns_new_or_written_tensors(const c10::FunctionSchema& schema) {
       });
 }
 
-// Their CPU kernels return other shapes than their Meta kernels say.
+// Their CPU kernels return other shapes than their Meta kernels say, or no bytes at all.
 constexpr std::string_view kUnlikeTheirShapes[] = {
-    "aten::_embedding_bag", "aten::native_batch_norm", "aten::_native_batch_norm_legit"};
+    "aten::_embedding_bag", "aten::native_batch_norm", "aten::_native_batch_norm_legit",
+    "aten::_efficientzerotensor"};
 
 bool has_true_shapes(const c10::OperatorHandle& op) {
   return std::none_of(
@@ -65,33 +62,18 @@ bool has_true_shapes(const c10::OperatorHandle& op) {
 }
 
 bool can_be_queued(const c10::OperatorHandle& op) {
-  return returns_new_or_written_tensors(op.schema()) && !is_random(op.schema()) &&
-         !op.hasTag(at::Tag::dynamic_output_shape) && !op.hasTag(at::Tag::data_dependent_output) &&
-         (op.schema().returns().empty() || op.hasKernelForDispatchKey(c10::DispatchKey::Meta)) &&
+  return returns_new_or_written_tensors(op.schema()) && !op.hasTag(at::Tag::dynamic_output_shape) &&
+         !op.hasTag(at::Tag::data_dependent_output) &&
+         (op.schema().returns().empty() ||
+          op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta)) &&
          has_true_shapes(op);
 }
 
-// A tensor's shape as it is now, over the same bytes: the caller may give the tensor another shape
-// before the kernel runs. Of a host tensor a copy, since the caller may change its bytes too.
-at::Tensor snapshot(const at::Tensor& tensor) {
-  if (!tensor.defined()) return tensor;
-  if (!tensor.is_privateuseone()) return tensor.clone();
-  return at::Tensor(
-      tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(c10::VariableVersion(0), true));
-}
-
-// An operator call on its way through the queue. It holds its arguments until it has run.
-struct QueuedKernel {
-  c10::OperatorHandle op;
-  Stack arguments;
-  std::vector<IValue> results;  // what the caller has been given
-  c10::Stream stream;
-};
-
-// The tensors of the arguments without their bytes, for the Meta kernel.
+// The arguments without the tensors' bytes, for the Meta kernel.
 class Shapes {
  public:
   IValue of(const IValue& value) {
+    if (value.isGenerator()) return {};  // nothing is drawn
     if (value.isDevice() && value.toDevice().is_privateuseone()) {
       device_ = checked_index(value.toDevice().index());
       return c10::Device(c10::DeviceType::Meta);
@@ -137,35 +119,44 @@ class Shapes {
   bool mixed_ = false;
 };
 
-void copy_result(AliasCall& call, const at::Tensor& given, const at::Tensor& computed) {
-  if (!given.defined() || call.is_alias(computed))
-    return;  // the kernel has written to the argument itself
+// Brings what the kernel has returned to the tensor that the caller was given.
+void copy_result(const at::Tensor& given, const at::Tensor& computed) {
+  if (!given.defined() || given.is_alias_of(computed)) return;  // it has written there itself
   at::Tensor target = make_alias(given);
-  at::_ops::copy_::redispatch(kCpuKeys, target, computed, /*non_blocking=*/false);
+  at::_ops::copy_::redispatch(kCpuKeys, target, make_alias(computed), /*non_blocking=*/false);
 }
 
+void copy_result(const IValue& given, const IValue& computed) {
+  if (given.isTensor()) return copy_result(given.toTensor(), computed.toTensor());
+  const auto given_list = given.toTensorVector();
+  const auto computed_list = computed.toTensorVector();
+  for (size_t i = 0; i < given_list.size(); ++i) copy_result(given_list[i], computed_list[i]);
+}
+
+// The generator that the operator draws from; null if it draws from none.
+GeneratorImpl* generator_of(const c10::FunctionSchema& schema, const IValue* arguments,
+                            c10::DeviceIndex device) {
+  for (size_t i = 0; i < schema.arguments().size(); ++i) {
+    if (is_generator(schema.arguments()[i])) {
+      return &chosen_generator(arguments[i].toOptional<at::Generator>(), device);
+    }
+  }
+  return nullptr;
+}
+
+struct QueuedKernel {
+  c10::OperatorHandle op;
+  c10::Stream stream;
+  std::function<void()> work;
+};
+
 oregError_t run(void* argument) {
-  const std::unique_ptr<QueuedKernel> kernel(static_cast<QueuedKernel*>(argument));
+  auto* const queued = static_cast<QueuedKernel*>(argument);
+  const QueuedKernelScope on_worker(queued->stream);
+  // Inside the scope, so that what the work has allocated goes back to the worker's pool.
+  const std::unique_ptr<QueuedKernel> kernel(queued);
   try {
-    const QueuedKernelScope on_worker(kernel->stream);
-    const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    AliasCall call;
-    Stack stack;
-    for (size_t i = 0; i < kernel->arguments.size(); ++i) {
-      stack.push_back(alias_value(call, kernel->op.schema().arguments()[i], kernel->arguments[i]));
-    }
-    call.begin();
-    kernel->op.redispatchBoxed(kCpuKeys, &stack);
-    for (size_t i = 0; i < kernel->results.size(); ++i) {
-      if (stack[i].isTensor()) {
-        copy_result(call, kernel->results[i].toTensor(), stack[i].toTensor());
-      } else {
-        const auto given = kernel->results[i].toTensorVector();
-        const auto computed = stack[i].toTensorVector();
-        for (size_t j = 0; j < given.size(); ++j) copy_result(call, given[j], computed[j]);
-      }
-    }
-    call.finish();
+    kernel->work();
   } catch (const c10::Error& error) {
     throw std::runtime_error(c10::toString(kernel->op.operator_name()) + ": " +
                              error.what_without_backtrace());
@@ -186,10 +177,23 @@ bool launches_async() {
   return async && oregIsInKernel() == 0;
 }
 
+at::Tensor snapshot(const at::Tensor& tensor) {
+  if (!tensor.defined()) return tensor;
+  if (!tensor.is_privateuseone()) return tensor.clone();
+  return at::Tensor(
+      tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(c10::VariableVersion(0), true));
+}
+
+void queue_work(const c10::OperatorHandle& op, const c10::Stream& stream,
+                std::function<void()> work) {
+  auto kernel = std::make_unique<QueuedKernel>(QueuedKernel{op, stream, std::move(work)});
+  OREG_CHECK(oregLaunch(&run, kernel.get(), driver_stream(stream)));
+  kernel.release();
+}
+
 bool queue_kernel(const c10::OperatorHandle& op, Stack* stack) {
   if (!can_be_queued(op)) return false;
-  const auto& arguments = op.schema().arguments();
-  const auto first = stack->end() - static_cast<ptrdiff_t>(arguments.size());
+  const auto first = stack->end() - static_cast<ptrdiff_t>(op.schema().arguments().size());
 
   Shapes shapes;
   Stack shape_stack;
@@ -205,20 +209,34 @@ bool queue_kernel(const c10::OperatorHandle& op, Stack* stack) {
   } catch (const std::exception&) {
     return false;  // shapes that depend on values, or an error, which the CPU's kernel words better
   }
+  GeneratorImpl* const generator = generator_of(op.schema(), &*first, shapes.device());
 
-  auto kernel =
-      std::make_unique<QueuedKernel>(QueuedKernel{op, {}, {}, current_stream(shapes.device())});
+  Stack arguments;
   for (auto value = first; value != stack->end(); ++value) {
-    kernel->arguments.push_back(map_tensors(*value, snapshot));
+    arguments.push_back(map_tensors(*value, snapshot));
   }
   stack->erase(first, stack->end());
+  std::vector<IValue> results;  // what the caller is given
   for (const IValue& result : shape_stack) {
     stack->push_back(
         map_tensors(result, [&](const at::Tensor& tensor) { return shapes.to_device(tensor); }));
-    kernel->results.push_back(map_tensors(stack->back(), snapshot));
+    results.push_back(map_tensors(stack->back(), snapshot));
   }
-  OREG_CHECK(oregLaunch(&run, kernel.get(), driver_stream(kernel->stream)));
-  kernel.release();
+
+  const c10::Stream stream = current_stream(shapes.device());
+  const auto submit = [&] {
+    // The queue holds the arguments until the kernel has run.
+    queue_work(op, stream,
+               [op, stack = std::move(arguments), results = std::move(results)]() mutable {
+                 run_boxed(op, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), &stack);
+                 for (size_t i = 0; i < results.size(); ++i) copy_result(results[i], stack[i]);
+               });
+  };
+  if (generator == nullptr) {
+    submit();
+  } else {
+    generator->queue_draw(driver_stream(stream), submit);
+  }
   return true;
 }
 

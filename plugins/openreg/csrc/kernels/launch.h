@@ -4,6 +4,9 @@
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/Stream.h>
+
+#include <functional>
 
 namespace openreg {
 
@@ -12,8 +15,17 @@ bool launches_async();
 
 // Queues the operator on the current stream and puts its results, which are not computed yet, on
 // the stack. False, with the stack as it was, for an operator that must run now: its shapes depend
-// on values, it returns a view or a number, draws random numbers, or it would fail; then it fails
-// with the CPU's error.
+// on values, it returns a view or a number, or it would fail; then it fails with the CPU's error.
+// Throws if it is given a generator of another device.
 bool queue_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+// Leaves work to the stream's worker; errors are reported under the operator's name.
+void queue_work(const c10::OperatorHandle& op, const c10::Stream& stream,
+                std::function<void()> work);
+
+// A tensor's shape as it is now, over the same bytes, for queued work: the caller may give the
+// tensor another shape before it runs. Of a host tensor a copy, since the caller may change its
+// bytes too.
+at::Tensor snapshot(const at::Tensor& tensor);
 
 }  // namespace openreg

@@ -27,6 +27,7 @@
 
 #include "kernels/factories.h"
 #include "kernels/kernel.h"
+#include "runtime/device.h"
 
 namespace openreg {
 namespace {
@@ -35,6 +36,9 @@ namespace op = at::_ops;
 
 // Its generator comes before the tensor that says which device's it has to be.
 at::Tensor& randperm_out(c10::SymInt n, std::optional<at::Generator> generator, at::Tensor& out) {
+  if (C10_UNLIKELY(launches_async())) {
+    return Kernel<op::randperm_generator_out>::call_boxed(std::move(n), std::move(generator), out);
+  }
   AliasCall call;
   at::Tensor result = call.alias_mutable(out);
   const at::Generator engine = engine_of(generator, call.device());
@@ -62,8 +66,13 @@ struct Factory {
                                    std::optional<c10::Layout> layout,
                                    std::optional<c10::Device> device,
                                    std::optional<bool> pin_memory) {
+    const c10::DeviceIndex index = checked_options(layout, device, pin_memory);
+    if (C10_UNLIKELY(launches_async())) {
+      return Kernel<Op>::call_boxed(arguments..., generator, dtype, layout, device_at(index),
+                                    pin_memory);
+    }
     AliasCall call;
-    call.set_device(checked_options(layout, device, pin_memory));
+    call.set_device(index);
     const at::Generator engine = engine_of(generator, call.device());
     call.begin();
     at::Tensor result =

@@ -36,21 +36,15 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell(const Tensor& input_gates, const Te
                                              const Tensor& cx,
                                              const std::optional<Tensor>& input_bias,
                                              const std::optional<Tensor>& hidden_bias) {
-  AliasCall call;
-  const Tensor ig = call.alias(input_gates), hg = call.alias(hidden_gates), c = call.alias(cx);
-  const auto ib = ToKernel<const std::optional<Tensor>&>::convert(call, input_bias);
-  const auto hb = ToKernel<const std::optional<Tensor>&>::convert(call, hidden_bias);
-  call.begin();
-  Tensor workspace = sum_of(ig, hg, ib, hb);
+  Tensor workspace = sum_of(input_gates, hidden_gates, input_bias, hidden_bias);
   const auto gates = workspace.chunk(4, 1);
   gates[0].sigmoid_();
   gates[1].sigmoid_();
   gates[2].tanh_();
   gates[3].sigmoid_();
-  Tensor cy = (gates[1] * c).add_(gates[0] * gates[2]);
+  Tensor cy = (gates[1] * cx).add_(gates[0] * gates[2]);
   Tensor hy = gates[3] * cy.tanh();
-  call.finish();
-  return FromKernel<std::tuple<Tensor, Tensor, Tensor>>::convert(call, {hy, cy, workspace});
+  return {hy, cy, workspace};
 }
 
 // -> gradients of the gates (N, 4H), the cell (N, H) and the bias (4H).
@@ -61,25 +55,18 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell_backward(const std::optional<Tensor
   const bool has_hy = grad_hy.has_value() && grad_hy->defined();
   const bool has_cy = grad_cy.has_value() && grad_cy->defined();
   if (!has_hy && !has_cy) return {};
-  AliasCall call;
-  const Tensor c = call.alias(cx), c_next = call.alias(cy);
-  const auto gates = call.alias(workspace).chunk(4, 1);
-  const Tensor dh = has_hy ? call.alias(*grad_hy) : Tensor(),
-               dc_next = has_cy ? call.alias(*grad_cy) : Tensor();
-  call.begin();
-  const Tensor tanh_c = c_next.tanh();
-  const Tensor out = has_hy ? dh * tanh_c : c.new_zeros(c.sizes());
-  Tensor dc = has_hy ? through_tanh(dh * gates[3], tanh_c) : dc_next.clone();
-  if (has_hy && has_cy) dc.add_(dc_next);
+  const auto gates = workspace.chunk(4, 1);
+  const Tensor tanh_c = cy.tanh();
+  const Tensor out = has_hy ? *grad_hy * tanh_c : cx.new_zeros(cx.sizes());
+  Tensor dc = has_hy ? through_tanh(*grad_hy * gates[3], tanh_c) : grad_cy->clone();
+  if (has_hy && has_cy) dc.add_(*grad_cy);
   Tensor grad_gates =
-      at::cat({through_sigmoid(dc * gates[2], gates[0]), through_sigmoid(dc * c, gates[1]),
+      at::cat({through_sigmoid(dc * gates[2], gates[0]), through_sigmoid(dc * cx, gates[1]),
                through_tanh(dc * gates[0], gates[2]), through_sigmoid(out, gates[3])},
               1);
   Tensor grad_cx = dc * gates[1];
   Tensor grad_bias = has_bias ? grad_gates.sum(0) : Tensor();
-  call.finish();
-  return FromKernel<std::tuple<Tensor, Tensor, Tensor>>::convert(call,
-                                                                 {grad_gates, grad_cx, grad_bias});
+  return {grad_gates, grad_cx, grad_bias};
 }
 
 // -> hidden (N, H), workspace (N, 5H): reset, update and new gate, the previous hidden state, and
@@ -87,20 +74,14 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell_backward(const std::optional<Tensor
 std::tuple<Tensor, Tensor> gru_cell(const Tensor& input_gates, const Tensor& hidden_gates,
                                     const Tensor& hx, const std::optional<Tensor>& input_bias,
                                     const std::optional<Tensor>& hidden_bias) {
-  AliasCall call;
-  const Tensor ig = call.alias(input_gates), hg = call.alias(hidden_gates), h = call.alias(hx);
-  const auto ib = ToKernel<const std::optional<Tensor>&>::convert(call, input_bias);
-  const auto hb = ToKernel<const std::optional<Tensor>&>::convert(call, hidden_bias);
-  call.begin();
-  const auto in = with_bias(ig, ib).chunk(3, 1);
-  const auto hidden = with_bias(hg, hb).chunk(3, 1);
+  const auto in = with_bias(input_gates, input_bias).chunk(3, 1);
+  const auto hidden = with_bias(hidden_gates, hidden_bias).chunk(3, 1);
   const Tensor reset = (in[0] + hidden[0]).sigmoid_();
   const Tensor update = (in[1] + hidden[1]).sigmoid_();
   const Tensor fresh = (in[2] + reset * hidden[2]).tanh_();
-  Tensor hy = (h - fresh).mul_(update).add_(fresh);
-  Tensor workspace = at::cat({reset, update, fresh, h, hidden[2]}, 1);
-  call.finish();
-  return FromKernel<std::tuple<Tensor, Tensor>>::convert(call, {hy, workspace});
+  Tensor hy = (hx - fresh).mul_(update).add_(fresh);
+  Tensor workspace = at::cat({reset, update, fresh, hx, hidden[2]}, 1);
+  return {hy, workspace};
 }
 
 // -> gradients of the input gates and the hidden gates (N, 3H each), the hidden state (N, H) and
@@ -108,30 +89,26 @@ std::tuple<Tensor, Tensor> gru_cell(const Tensor& input_gates, const Tensor& hid
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gru_cell_backward(const Tensor& grad_hy,
                                                                      const Tensor& workspace,
                                                                      bool has_bias) {
-  AliasCall call;
-  const Tensor grad = call.alias(grad_hy);
-  const auto saved = call.alias(workspace).chunk(5, 1);
-  call.begin();
-  const Tensor &reset = saved[0], &update = saved[1], &fresh = saved[2], &h = saved[3],
+  const auto saved = workspace.chunk(5, 1);
+  const Tensor &reset = saved[0], &update = saved[1], &fresh = saved[2], &hx = saved[3],
                &hidden = saved[4];
-  const Tensor d_update = through_sigmoid(grad * (h - fresh), update);
-  const Tensor d_fresh = through_tanh(grad * (1 - update), fresh);
+  const Tensor d_update = through_sigmoid(grad_hy * (hx - fresh), update);
+  const Tensor d_fresh = through_tanh(grad_hy * (1 - update), fresh);
   const Tensor d_reset = through_sigmoid(d_fresh * hidden, reset);
   Tensor grad_input = at::cat({d_reset, d_update, d_fresh}, 1);
   Tensor grad_hidden = at::cat({d_reset, d_update, d_fresh * reset}, 1);
-  Tensor grad_hx = grad * update;
+  Tensor grad_hx = grad_hy * update;
   Tensor input_bias = has_bias ? grad_input.sum(0) : Tensor();
   Tensor hidden_bias = has_bias ? grad_hidden.sum(0) : Tensor();
-  call.finish();
-  return FromKernel<std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>>::convert(
-      call, {grad_input, grad_hidden, grad_hx, input_bias, hidden_bias});
+  return {grad_input, grad_hidden, grad_hx, input_bias, hidden_bias};
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("_thnn_fused_lstm_cell", TORCH_FN(lstm_cell));
-  library.impl("_thnn_fused_lstm_cell_backward_impl", TORCH_FN(lstm_cell_backward));
-  library.impl("_thnn_fused_gru_cell", TORCH_FN(gru_cell));
-  library.impl("_thnn_fused_gru_cell_backward", TORCH_FN(gru_cell_backward));
+  library.impl("_thnn_fused_lstm_cell", TORCH_FN(Composed<&lstm_cell>::call));
+  library.impl("_thnn_fused_lstm_cell_backward_impl",
+               TORCH_FN(Composed<&lstm_cell_backward>::call));
+  library.impl("_thnn_fused_gru_cell", TORCH_FN(Composed<&gru_cell>::call));
+  library.impl("_thnn_fused_gru_cell_backward", TORCH_FN(Composed<&gru_cell_backward>::call));
 }
 
 }  // namespace

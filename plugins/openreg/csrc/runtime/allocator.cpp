@@ -6,6 +6,7 @@
 #include "runtime/device.h"
 #include "runtime/device_cache.h"
 #include "runtime/error.h"
+#include "runtime/gil.h"
 #include "runtime/stream.h"
 
 namespace openreg {
@@ -109,7 +110,10 @@ void resize_storage(c10::StorageImpl& storage, size_t bytes) {
   TORCH_CHECK(storage.resizable(), "Trying to resize storage that is not resizable");
   const c10::Device device = storage.device();
   // Queued kernels find their bytes through the storage: they come first.
-  if (oregIsInKernel() == 0) synchronize_device(device.index());
+  if (oregIsInKernel() == 0) {
+    const WithoutGil without_gil;
+    synchronize_device(device.index());
+  }
   c10::DataPtr resized =
       bytes == 0 ? c10::DataPtr(nullptr, device) : own_block(allocate_block(bytes, device.index()));
   const size_t kept = std::min(bytes, storage.nbytes());

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "runtime/device.h"
+#include "runtime/error.h"
+#include "runtime/gil.h"
 
 namespace openreg {
 namespace {
@@ -20,9 +22,33 @@ GeneratorImpl::GeneratorImpl(c10::DeviceIndex device)
     : c10::GeneratorImpl(device_at(device), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
       engine_(at::detail::createCPUGenerator()) {}
 
+GeneratorImpl::~GeneratorImpl() {
+  if (const oregEvent_t event = last_draw_.load()) oregEventDestroy(event);
+}
+
+void GeneratorImpl::queue_draw(oregStream_t stream, c10::function_ref<void()> submit) {
+  const std::lock_guard<std::mutex> lock(queue_mutex_);
+  oregEvent_t event = last_draw_.load(std::memory_order_relaxed);
+  if (event == nullptr) {
+    const DeviceScope scope(device().index());
+    OREG_CHECK(oregEventCreateWithFlags(&event, oregEventDefault));
+    last_draw_.store(event, std::memory_order_release);
+  }
+  OREG_CHECK(oregStreamWaitEvent(stream, event));
+  submit();
+  OREG_CHECK(oregEventRecord(event, stream));
+}
+
+void GeneratorImpl::wait_for_last_draw() const {
+  if (oregIsInKernel() != 0) return;
+  const WithoutGil without_gil;
+  OREG_CHECK(oregEventSynchronize(last_draw_.load(std::memory_order_relaxed)));
+}
+
 // Python and at::manual_seed hold this generator's mutex here, and kernels the engine's, which is
 // therefore the one that counts.
 void GeneratorImpl::set_current_seed(uint64_t seed) {
+  wait_for_queued_draws();
   const std::lock_guard<std::mutex> lock(mutex_of(engine_));
   engine_.set_current_seed(seed);
 }
@@ -33,6 +59,7 @@ uint64_t GeneratorImpl::current_seed() const {
 }
 
 uint64_t GeneratorImpl::seed() {
+  wait_for_queued_draws();
   const std::lock_guard<std::mutex> lock(mutex_of(engine_));
   return engine_.seed();
 }
@@ -48,6 +75,7 @@ uint64_t GeneratorImpl::get_offset() const { return 0; }
 
 void GeneratorImpl::set_state(const c10::TensorImpl& state) {
   at::detail::check_rng_state(state);
+  wait_for_queued_draws();
   const std::lock_guard<std::mutex> lock(mutex_of(engine_));
   auto* engine = engine_.unsafeGetGeneratorImpl();
   const int64_t expected = engine->get_state()->numel();
@@ -57,11 +85,13 @@ void GeneratorImpl::set_state(const c10::TensorImpl& state) {
 }
 
 c10::intrusive_ptr<c10::TensorImpl> GeneratorImpl::get_state() const {
+  wait_for_queued_draws();
   const std::lock_guard<std::mutex> lock(mutex_of(engine_));
   return engine_.unsafeGetGeneratorImpl()->get_state();
 }
 
 GeneratorImpl* GeneratorImpl::clone_impl() const {
+  wait_for_queued_draws();
   auto* clone = new GeneratorImpl(device().index());
   const std::lock_guard<std::mutex> lock(mutex_of(engine_));
   clone->engine_ = engine_.clone();
@@ -79,7 +109,8 @@ const at::Generator& default_generator(c10::DeviceIndex device) {
   return generators->at(static_cast<size_t>(checked_index(device)));
 }
 
-at::Generator engine_of(const std::optional<at::Generator>& generator, c10::DeviceIndex device) {
+GeneratorImpl& chosen_generator(const std::optional<at::Generator>& generator,
+                                c10::DeviceIndex device) {
   const bool given = generator.has_value() && generator->defined();
   const at::Generator& chosen = given ? *generator : default_generator(device);
   if (given) {
@@ -89,7 +120,13 @@ at::Generator engine_of(const std::optional<at::Generator>& generator, c10::Devi
     TORCH_CHECK(chosen.device() == wanted, "Expected a generator of ", wanted, " but found one of ",
                 chosen.device());
   }
-  return static_cast<GeneratorImpl*>(chosen.unsafeGetGeneratorImpl())->engine();
+  return *static_cast<GeneratorImpl*>(chosen.unsafeGetGeneratorImpl());
+}
+
+at::Generator engine_of(const std::optional<at::Generator>& generator, c10::DeviceIndex device) {
+  const GeneratorImpl& chosen = chosen_generator(generator, device);
+  chosen.wait_for_queued_draws();
+  return chosen.engine();
 }
 
 }  // namespace openreg
