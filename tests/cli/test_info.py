@@ -145,7 +145,7 @@ def test_missing_functions_are_those_that_do_not_work(site_of_two, name, request
 
 def test_kernels(minimal_info, plain_info):
     kernels = minimal_info["kernels"]
-    assert (kernels["native"], kernels["python"]) == (0, 15)
+    assert (kernels["native"], kernels["python"]) == (0, 16)
     assert kernels["composite"] > 1000
     assert kernels["fallback"] == 0
     assert kernels["none"] > 100
@@ -165,7 +165,7 @@ def test_as_text(site_of_two):
     assert rows["torch"] == "2.13 or newer, before 99"
     assert "device 1      Minimal 1, 1 MiB of memory" in lines
     assert rows["supplied"].startswith("answer, current_device, device_count")
-    assert rows["operators"].startswith("0 native, 15 python, ")
+    assert rows["operators"].startswith("0 native, 16 python, ")
     assert "missing       get_rng_state, get_rng_state_all, initial_seed, set_rng_state, " in (
         result.stdout
     )
