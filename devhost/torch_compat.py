@@ -230,8 +230,17 @@ def explain_missing_devices(explain: Callable[[str], str]) -> None:
     if hasattr(original, "__wrapped__"):  # by an earlier attempt
         return
 
+    deprecated: dict[str, Callable[[], bool]] = getattr(torch, "_deprecated_attrs", {})
+
     @functools.wraps(original)
     def getattribute(name: str) -> Any:
+        instead = deprecated.get(name)
+        if instead is not None:
+            # As the original does, which would take this function for the caller that is to be
+            # warned: PyTorch looks these names up itself, and ignores the warning by its origin.
+            place = f"{instead.__module__}.{instead.__name__}()"
+            warnings.warn(f"'{name}' is deprecated, please use '{place}'", stacklevel=2)
+            return instead()
         try:
             return original(name)
         except AttributeError as error:

@@ -385,7 +385,11 @@ def test_device_that_is_not_there_is_explained_where_it_is_used(three_plugins, r
         assert run("[hasattr(torch, 'second'), getattr(torch, 'second', 7)]") == [False, 7]
         with raises("AttributeError: module 'torch' has no attribute 'third'$"):
             run("torch.third")
-        assert run("torch.compile(lambda x: x + 1, backend='eager')(torch.ones(1)).item()") == 2.0
+        # torch.compile looks up deprecated attributes, and ignores PyTorch's warnings about them.
+        add = "lambda x: x + torch.arange(1, 2)"
+        assert run(f"torch.compile({add}, backend='eager')(torch.ones(1)).item()") == 2.0
+        with raises("UserWarning: 'has_mps' is deprecated, please use 'torch.backends.mps"):
+            run("torch.has_mps")
 
         run("sys.modules['second_hooks'] = None")  # as if its module were gone
         run("attempt(DEVHOST_DEVICE='second')")

@@ -39,6 +39,7 @@ torch.manual_seed(7)
 own = torch.Generator("openreg").manual_seed(8)
 x = torch.linspace(0.1, 0.9, 6).view(2, 3).to("openreg")
 lstm, gru = torch.nn.LSTM(3, 4).to("openreg"), torch.nn.GRU(3, 4).to("openreg")
+cell = torch.nn.LSTMCell(3, 4).to("openreg")
 like = {"device": "openreg", "generator": own}
 CALLS = {
     "rand": lambda: torch.rand(5, device="openreg"),
@@ -67,7 +68,7 @@ CALLS = {
     "dropout": lambda: F.dropout(x, 0.4),
     "dropout of everything": lambda: F.dropout(x, 1.0),
     "alpha_dropout": lambda: F.alpha_dropout(x, 0.4, training=True),
-    "lstm": lambda: lstm(x.view(2, 1, 3))[0],
+    "lstm cell": lambda: cell(x)[0],
     "gru": lambda: gru(x.view(2, 1, 3))[0],
     "to half": lambda: x.half(),
     "to contiguous": lambda: x.t().contiguous(),
