@@ -20,7 +20,6 @@ WIDTH = 100
 # Name of the file -> command.
 SCREENSHOTS = {
     "devhost-list": ["devhost", "list"],
-    "devhost-info": ["devhost", "info", "ndarray"],
 }
 
 
