@@ -81,6 +81,16 @@ def test_the_derivative_of_dropout_leaves_its_mask_as_it_is():
     assert mask.tolist() == [1, 1, 1]
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.float16, torch.complex64])
+def test_derivative_of_dropout_has_the_cpus_dtype(dtype):
+    grad, mask = torch.tensor([3, 2, 1]).to(dtype), torch.tensor([True, False, True])
+    backward = torch.ops.aten.native_dropout_backward
+    wanted = backward(grad, mask, 2.0)
+    got = backward(grad.to("openreg"), mask.to("openreg"), 2.0)
+    assert got.dtype == wanted.dtype
+    assert torch.equal(got.cpu(), wanted)
+
+
 def test_empty_tensors():
     host = torch.empty(0, 64)
     here = host.to("openreg")

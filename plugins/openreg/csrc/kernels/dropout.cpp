@@ -30,9 +30,10 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, doubl
 }
 
 // The CPU's derivative multiplies with what the forward pass multiplied with, bernoulli / (1 - p)
-// in the data type. PyTorch's kernel for this operator scales by 1 / (1 - p) without rounding it
-// first.
+// in the data type. PyTorch's kernel for this operator, which also takes integers, scales by
+// 1 / (1 - p) without rounding it first.
 at::Tensor native_dropout_backward(const at::Tensor& grad, const at::Tensor& mask, double scale) {
+  if (!grad.is_floating_point()) return grad * mask * scale;
   const at::Tensor noise = mask.to(grad.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
   return grad * (scale == 0 ? noise.zero_() : noise.div_(1 / scale));
 }
