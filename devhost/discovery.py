@@ -154,12 +154,10 @@ def discover() -> Installed:
     Raises:
         DiscoveryError: Some distribution's entry points cannot be read.
     """
-    from importlib.metadata import entry_points
-
     start = time.perf_counter()
     try:
         # One pass over all distributions: a second one for the second group would cost as much.
-        found = entry_points()
+        found = _entry_points()
         devices = sorted(device_plugins(found))
         extensions = sorted(extension_plugins(found))
         foreign = sorted(foreign_backends(found))
@@ -172,14 +170,28 @@ def discover() -> Installed:
     return Installed(tuple(devices), tuple(extensions), seconds, tuple(foreign))
 
 
-def foreign_backends(entry_points: Any) -> list[InstalledPlugin]:
+def _entry_points() -> list[Any]:
+    """Return the entry points of all distributions."""
+    from importlib.metadata import entry_points
+
+    found: Any = entry_points()
+    # Before Python 3.12 a dict of groups, whose own ways to all of them are deprecated, or slow
+    # enough to be noticed in `import torch`.
+    groups = dict.values(found) if isinstance(found, dict) else (found,)
+    return [entry for group in groups for entry in group]
+
+
+def foreign_backends(entry_points: Iterable[Any]) -> list[InstalledPlugin]:
     """Return what else torch calls at the end of `import torch`: vendors' backends and patches.
 
     Args:
-        entry_points: The ``EntryPoints`` of one distribution or of all.
+        entry_points: Those of one distribution or of all.
     """
-    group = entry_points.select(group=BACKEND_GROUP)
-    return [InstalledPlugin(entry) for entry in group if entry.value != OWN_BACKEND]
+    return [
+        InstalledPlugin(entry)
+        for entry in entry_points
+        if entry.group == BACKEND_GROUP and entry.value != OWN_BACKEND
+    ]
 
 
 def load(entry_point: Any) -> Any:
@@ -199,11 +211,11 @@ def owner_of(module: str) -> str | None:
 
     Slow, for error messages only: unless it is a backend's, every list of files is read.
     """
-    from importlib.metadata import entry_points, packages_distributions, version
+    from importlib.metadata import packages_distributions, version
 
     package = module.partition(".")[0]
     try:
-        for backend in foreign_backends(entry_points()):
+        for backend in foreign_backends(_entry_points()):
             if backend.module.partition(".")[0] == package:
                 return f"{backend.distribution} {backend.version}"
         for distribution in packages_distributions().get(package, ()):
@@ -213,19 +225,21 @@ def owner_of(module: str) -> str | None:
     return None
 
 
-def device_plugins(entry_points: Any) -> list[InstalledPlugin]:
-    """Return the device plugins among the ``EntryPoints`` of one distribution or of all."""
+def device_plugins(entry_points: Iterable[Any]) -> list[InstalledPlugin]:
+    """Return the device plugins among the entry points of one distribution or of all."""
+    entries = [e for e in entry_points if e.group in (DEVICE_GROUP, RANKING_GROUP)]
     # A device's marks are those of its own distribution: another one cannot rank it.
-    marks = {(e.dist, e.name): e.value for e in entry_points.select(group=RANKING_GROUP)}
+    marks = {(e.dist, e.name): e.value for e in entries if e.group == RANKING_GROUP}
     return [
         InstalledPlugin(e, marks.get((e.dist, e.name), ""))
-        for e in entry_points.select(group=DEVICE_GROUP)
+        for e in entries
+        if e.group == DEVICE_GROUP
     ]
 
 
-def extension_plugins(entry_points: Any) -> list[InstalledPlugin]:
-    """Return the extensions among the ``EntryPoints`` of one distribution or of all."""
-    return [InstalledPlugin(e) for e in entry_points.select(group=EXTENSION_GROUP)]
+def extension_plugins(entry_points: Iterable[Any]) -> list[InstalledPlugin]:
+    """Return the extensions among the entry points of one distribution or of all."""
+    return [InstalledPlugin(e) for e in entry_points if e.group == EXTENSION_GROUP]
 
 
 def normalize(name: str) -> str:
