@@ -47,7 +47,7 @@ A storage saved on device "cudacustom" was handed to CUDA's loader (pytorch issu
 """
 
 
-_absent_hooks: torch._C._acc.PrivateUse1Hooks | None = None
+_kept_for_torch: list[object] = []  # what PyTorch's C++ code calls without keeping it alive
 
 
 class _Comparable(Protocol):
@@ -198,20 +198,27 @@ def register_absent_device() -> None:
     """
     import torch
 
-    class AbsentHooks(torch._C._acc.PrivateUse1Hooks):
+    _register_hooks(available=False)
+    torch._C._accelerator_isAllocatorInitialized = lambda: False
+
+
+def _register_hooks(*, available: bool) -> None:
+    """Answer PyTorch's questions about an out-of-tree device that has no hooks in C++."""
+    import torch
+
+    class Hooks(torch._C._acc.PrivateUse1Hooks):
         def is_built(self) -> bool:
             return True
 
         def is_available(self) -> bool:
-            return False
+            return available
 
         def has_primary_context(self, device_index: int) -> bool:
-            return False
+            return available
 
-    global _absent_hooks
-    _absent_hooks = AbsentHooks()  # PyTorch keeps a pointer
-    torch._C._acc.register_python_privateuseone_hook(_absent_hooks)
-    torch._C._accelerator_isAllocatorInitialized = lambda: False
+    hooks = Hooks()
+    torch._C._acc.register_python_privateuseone_hook(hooks)
+    _kept_for_torch.append(hooks)
 
 
 def explain_missing_devices(explain: Callable[[str], str]) -> None:
@@ -282,9 +289,6 @@ def set_default_device(device: torch.device | None) -> None:
     torch.set_default_device(device)
 
 
-_kept_for_torch: list[object] = []  # what PyTorch's C++ code calls without keeping it alive
-
-
 def register_python_device() -> None:
     """Give PyTorch's C++ code hooks, a guard and storages for a device with Python kernels only.
 
@@ -297,24 +301,14 @@ def register_python_device() -> None:
 
     acc = torch._C._acc
 
-    class Hooks(acc.PrivateUse1Hooks):
-        def is_available(self) -> bool:
-            return True
-
-        def is_built(self) -> bool:
-            return True
-
-        def has_primary_context(self, device_index: int) -> bool:
-            return True
-
     class Guard(acc.DeviceGuard):
         def type_(self) -> Any:
             return torch._C._autograd.DeviceType.PrivateUse1
 
-    hooks, guard = Hooks(), Guard()
-    acc.register_python_privateuseone_hook(hooks)
+    _register_hooks(available=True)
+    guard = Guard()
     acc.register_python_privateuseone_device_guard(guard)
-    _kept_for_torch.extend((hooks, guard))
+    _kept_for_torch.append(guard)
     _make_storages_without_allocator()
 
 

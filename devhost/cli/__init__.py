@@ -6,6 +6,7 @@ Nothing here imports torch: the command works where torch is broken, and it answ
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -56,7 +57,7 @@ def _list(options: argparse.Namespace) -> int:
 
     report = listing.make_report(timeout=options.timeout, while_waiting=prepare)
     if options.json:
-        listing.print_json(report)
+        _print_json(report)
     else:
         from devhost.cli import table
 
@@ -70,7 +71,7 @@ def _doctor(options: argparse.Namespace) -> int:
     with diagnosis.progress_bar() as progress:
         report = doctor.make_report(options.timeout, progress)
     if options.json:
-        doctor.print_json(report)
+        _print_json(report)
     else:
         diagnosis.print_report(report)
     return 1 if report["severity"] == "error" else 0
@@ -86,12 +87,17 @@ def _info(options: argparse.Namespace) -> int:
         print(f"devhost info: {error}", file=sys.stderr)
         return 1
     if options.json:
-        info.print_json(report)
+        _print_json(report)
     else:
         from devhost.cli import sheet
 
         sheet.print_report(report)
     return 0
+
+
+def _print_json(report: object) -> None:
+    """Print a report as JSON; ``COMMAND.schema.json`` documents that of each command."""
+    print(json.dumps(report, indent=2))
 
 
 def _use(options: argparse.Namespace) -> int:

@@ -7,7 +7,6 @@ Nothing here imports torch or a plugin: they are tried in child processes, which
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import platform
 from typing import TYPE_CHECKING, TypedDict
@@ -89,11 +88,6 @@ def make_report(timeout: float, progress: Progress) -> Report:
     }
     report["bug_report"] = bug_report(report)
     return report
-
-
-def print_json(report: Report) -> None:
-    """Print ``report`` as JSON; the format is documented in ``doctor.schema.json``."""
-    print(json.dumps(report, indent=2))
 
 
 def _try_everything(inventory: Inventory, timeout: float, progress: Progress) -> list[Finding]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from devhost.cli.alone import identity
@@ -78,11 +77,6 @@ def make_report(name: str, timeout: float) -> Report:
         "kernels": result.get("kernels"),
         "seconds": round(outcome.seconds, 3),
     }
-
-
-def print_json(report: Report) -> None:
-    """Print ``report`` as JSON; the format is documented in ``info.schema.json``."""
-    print(json.dumps(report, indent=2))
 
 
 def _find(name: str, installed: Sequence[InstalledPlugin]) -> InstalledPlugin:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 import time
@@ -157,11 +156,6 @@ def make_report(timeout: float, while_waiting: Callable[[], None]) -> Report:
         ],
         "extension_failures": list(failures),
     }
-
-
-def print_json(report: Report) -> None:
-    """Print ``report`` as JSON; the format is documented in ``list.schema.json``."""
-    print(json.dumps(report, indent=2))
 
 
 _EMPTY: Plugin = {

@@ -11,7 +11,7 @@ from devhost.device_module.amp import Amp
 from devhost.device_module.compile import INDUCTOR_NAMES, NoInductor
 from devhost.device_module.devices import Devices, device_contexts
 from devhost.device_module.lazy_init import LazyInit
-from devhost.device_module.memory import Memory
+from devhost.device_module.memory import STATISTICS_NAMES, Memory
 from devhost.device_module.random import NoRandom, Random
 from devhost.device_module.streams import Streams
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from devhost.types import AmpPolicy, DeviceRng, DeviceRuntime, FallbackControl
+
+AMP_NAMES = ("get_amp_supported_dtype", "is_bf16_supported")
+FALLBACK_NAMES = ("fallback_stats", "reset_fallback_stats")
 
 
 def build(
@@ -107,26 +110,15 @@ def build(
         ),
         **_of(
             Memory(plugin, runtime, devices, lazy),
-            "memory_allocated",
-            "max_memory_allocated",
-            "memory_reserved",
-            "max_memory_reserved",
-            "memory_stats",
-            "memory_stats_as_nested_dict",
-            "memory_summary",
-            "reset_peak_memory_stats",
-            "reset_accumulated_memory_stats",
-            "mem_get_info",
-            "device_memory_used",
+            *STATISTICS_NAMES,
             "set_per_process_memory_fraction",
             "get_per_process_memory_fraction",
-            "empty_cache",
         ),
     }
     if autocast is not None:
-        members |= _of(autocast, "get_amp_supported_dtype", "is_bf16_supported")
+        members |= _of(autocast, *AMP_NAMES)
     if fallback is not None:
-        members |= _of(fallback, "fallback_stats", "reset_fallback_stats")
+        members |= _of(fallback, *FALLBACK_NAMES)
     members |= dict.fromkeys(INDUCTOR_NAMES, NoInductor(plugin))
     supplied: Mapping[str, object] = getattr(runtime, "module_members", {})
     members |= supplied

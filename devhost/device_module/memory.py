@@ -20,6 +20,22 @@ if TYPE_CHECKING:
     from devhost.device_module.lazy_init import LazyInit
     from devhost.types import DeviceRuntime
 
+STATISTICS_NAMES = (
+    "memory_allocated",
+    "max_memory_allocated",
+    "memory_reserved",
+    "max_memory_reserved",
+    "memory_stats",
+    "memory_stats_as_nested_dict",
+    "memory_summary",
+    "reset_peak_memory_stats",
+    "reset_accumulated_memory_stats",
+    "mem_get_info",
+    "device_memory_used",
+    "empty_cache",
+)
+"""Functions of Memory that need an allocator which is a ``c10::DeviceAllocator``."""
+
 
 class Memory:
     """The functions of ``torch.<name>`` about memory. Sizes are in bytes.

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from devhost import torch_compat
+from devhost.device_module.build import AMP_NAMES, FALLBACK_NAMES
+from devhost.device_module.memory import STATISTICS_NAMES
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -24,22 +26,6 @@ _NEEDS_RNG = (
     "get_rng_state_all",
     "set_rng_state",
     "set_rng_state_all",
-)
-_NEEDS_AMP = ("get_amp_supported_dtype", "is_bf16_supported")
-_NEEDS_FALLBACK = ("fallback_stats", "reset_fallback_stats")
-_NEEDS_ALLOCATOR = (
-    "memory_allocated",
-    "max_memory_allocated",
-    "memory_reserved",
-    "max_memory_reserved",
-    "memory_stats",
-    "memory_stats_as_nested_dict",
-    "memory_summary",
-    "reset_peak_memory_stats",
-    "reset_accumulated_memory_stats",
-    "mem_get_info",
-    "device_memory_used",
-    "empty_cache",
 )
 
 
@@ -85,9 +71,9 @@ def _lacking(supplied: Supplied) -> list[tuple[tuple[str, ...], str]]:
     if supplied.rng is None:
         lacking.append((_NEEDS_RNG, "the hook devhost_rng"))
     if supplied.amp is None:
-        lacking.append((_NEEDS_AMP, "the hook devhost_amp"))
+        lacking.append((AMP_NAMES, "the hook devhost_amp"))
     if supplied.kernels.fallback_control is None:
-        lacking.append((_NEEDS_FALLBACK, "a call of KernelRegistry.fallback"))
+        lacking.append((FALLBACK_NAMES, "a call of KernelRegistry.fallback"))
     if not hasattr(supplied.runtime, "can_access_peer"):
         lacking.append((("can_device_access_peer",), "the runtime's can_access_peer"))
     if not hasattr(supplied.runtime, "set_memory_fraction"):
@@ -99,7 +85,7 @@ def _lacking(supplied: Supplied) -> list[tuple[tuple[str, ...], str]]:
     except RuntimeError as error:
         if not torch_compat.is_missing_device_allocator(error):
             raise
-        lacking.append((_NEEDS_ALLOCATOR, "an allocator that is a c10::DeviceAllocator"))
+        lacking.append((STATISTICS_NAMES, "an allocator that is a c10::DeviceAllocator"))
     try:
         torch.accelerator.get_device_capability(0)
     except RuntimeError:
