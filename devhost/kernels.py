@@ -56,6 +56,10 @@ class KernelRegistry:
     def load(self, module_name: str) -> ModuleType:
         """Import a native extension module, whose static initialisers register kernels.
 
+        Kernels for tensors of the device are not needed before its first use: hundreds of them, or
+        a fallback, cost `import torch` milliseconds. A module that registers them as late as in its
+        runtime's ``init`` looks by itself that it registers none that load() would refuse.
+
         Args:
             module_name: Full name, for example ``"devhost_openreg._C"``.
 

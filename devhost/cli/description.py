@@ -64,6 +64,7 @@ def describe(plugin: InstalledPlugin, send: Send) -> dict[str, Any]:
         send({"stage": "asking for its functions"})
         answer["module"] = _module(module, supplied)
         send({"stage": "counting its kernels"})
+        module.init()  # a plugin may register them as late as then
         answer["kernels"] = _kernels(supplied.kernels, before)
     return answer
 

@@ -69,10 +69,32 @@ import torch
 library = torch.library.Library("aten", "IMPL")
 library.impl("special_xlogy", lambda x, y: torch.full_like(x, 7), "PrivateUse1")
 library.impl("xlogy.Tensor", lambda x, y: torch.full_like(x, 8), "PrivateUse1")
+library.impl("add.Tensor", lambda x, y, *, alpha=1: torch.full_like(x, 9), "PrivateUse1")
+fallbacks = torch.library.Library("_", "IMPL")
+fallbacks.fallback(lambda op, x, *rest: print(op.name()) or x, "PrivateUse1")
 x = torch.ones(1, device="openreg")
-print(torch.special.xlogy(x, x).item(), torch.xlogy(x, x).item())
+torch.bincount(x)
+print(torch.special.xlogy(x, x).item(), torch.xlogy(x, x).item(), (x + x).item())
+del library
+print((x + x).item())
 """
-    assert printed(fresh(code)) == ["7.0", "8.0"]
+    assert printed(fresh(code)) == ["aten::bincount", "7.0", "8.0", "9.0", "2.0"]
+
+
+def test_no_kernel_takes_the_place_of_a_derivative(fresh):
+    # The host looks at what is registered by `import torch`; these come with the first use.
+    code = """
+import torch
+def registered(key):
+    return set(torch._C._dispatch_get_registrations_for_dispatch_key(key))
+before = registered("PrivateUse1")
+torch.openreg.init()
+kernels = registered("PrivateUse1")
+print(len(kernels - before) > 300)
+composite = kernels & registered("CompositeImplicitAutograd")
+print(*composite - registered("AutogradPrivateUse1") - registered("Autograd"))
+"""
+    assert printed(fresh(code)) == ["True"]
 
 
 @pytest.mark.parametrize(
@@ -97,6 +119,7 @@ print(torch.special.xlogy(x, x).item(), torch.xlogy(x, x).item())
         "torch.nn.Linear(2, 2).openreg()",
         "torch.openreg._sleep(0)",
         "torch.random.fork_rng([0], device_type='openreg').__enter__()",
+        "torch.ops.aten.tril_indices(2, 2, device='openreg')",
         # PyTorch makes these tensors in C++, and says that the API is in prototype stage.
         "warnings.simplefilter('ignore'); torch.nested.nested_tensor([[0.0]], device='openreg')",
     ],

@@ -11,12 +11,12 @@
 #include "kernels/fallback_policy.h"
 #include "kernels/kernel_memory.h"
 #include "runtime/allocator.h"
-#include "runtime/autocast.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
 #include "runtime/generator.h"
 #include "runtime/hooks.h"
 #include "runtime/profiler.h"
+#include "runtime/registrar.h"
 #include "runtime/shutdown.h"
 #include "runtime/stream.h"
 
@@ -37,8 +37,8 @@ oregDeviceProp properties_of(c10::DeviceIndex index) {
 void register_for_first_use() {
   static std::once_flag once;
   std::call_once(once, [] {
+    register_kernels();
     prefer_cpu_kernels();
-    register_casts();
   });
 }
 

@@ -10,10 +10,8 @@ namespace {
 
 namespace op = at::_ops;
 
-[[maybe_unused]] const bool registered = [] {
-  implement<op::_amp_foreach_non_finite_check_and_unscale_, op::_amp_update_scale_>();
-  return true;
-}();
+[[maybe_unused]] const bool registered = at_first_use(
+    [] { implement<op::_amp_foreach_non_finite_check_and_unscale_, op::_amp_update_scale_>(); });
 
 }  // namespace
 }  // namespace openreg

@@ -47,10 +47,7 @@ void prefer_cpu_kernels() {
     for (const auto& [device_key, cpu_key] : kLayouts) {
       // What is not composite in the strided layout goes to the fallback by itself.
       const bool asked_for = composite || device_key != DispatchKey::PrivateUse1;
-      if (!asked_for || !op->hasKernelForDispatchKey(cpu_key) ||
-          op->hasKernelForDispatchKey(device_key))
-        continue;
-      fall_back(name, device_key);
+      if (asked_for && op->hasKernelForDispatchKey(cpu_key)) fall_back(name, device_key);
     }
   }
 }

@@ -142,8 +142,20 @@ void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   call.detach_kept_aliases();
 }
 
-}  // namespace openreg
+namespace {
 
-TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&openreg::fallback>());
+[[maybe_unused]] const bool registered = at_first_use([] {
+  Registrar(c10::DispatchKey::PrivateUse1)
+      .fallback(c10::KernelFunction::makeFromBoxedFunction<&fallback>());
+});
+
+// Factories that PyTorch does not compose of others: they may make the first tensor of the device.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  for (const char* name : {"_efficientzerotensor", "_empty_affine_quantized", "_make_dep_token",
+                           "from_file", "tril_indices", "triu_indices"}) {
+    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&fallback>());
+  }
 }
+
+}  // namespace
+}  // namespace openreg

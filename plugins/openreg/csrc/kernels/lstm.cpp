@@ -73,14 +73,13 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, at::TensorList hx,
   return {layer_input, at::stack(hidden), at::stack(cells)};
 }
 
-[[maybe_unused]] const bool registered = [] {
+[[maybe_unused]] const bool registered = at_first_use([] {
   implement<at::_ops::mkldnn_rnn_layer, at::_ops::mkldnn_rnn_layer_backward>();
   // For autograd as well: the derivative is that of the layers.
   for (const auto key : {c10::DispatchKey::PrivateUse1, c10::DispatchKey::AutogradPrivateUse1}) {
     Registrar(key).impl("aten::lstm.input", TORCH_FN(lstm));
   }
-  return true;
-}();
+});
 
 }  // namespace
 }  // namespace openreg

@@ -147,7 +147,7 @@ namespace {
 
 namespace op = at::_ops;
 
-[[maybe_unused]] const bool registered = [] {
+[[maybe_unused]] const bool registered = at_first_use([] {
   // Elementwise
   implement<op::abs, op::add_Tensor, op::add__Tensor, op::add_out, op::addcdiv, op::addcdiv_,
             op::addcmul, op::addcmul_, op::bitwise_and_Tensor, op::bitwise_not,
@@ -205,8 +205,7 @@ namespace op = at::_ops;
             op::_foreach_norm_Scalar, op::_foreach_sqrt, op::_foreach_sub__Scalar,
             op::_foreach_zero_, op::_fused_adam_, op::_fused_adam__tensor_lr, op::_fused_adamw_,
             op::_fused_adamw__tensor_lr, op::_fused_sgd_>();
-  return true;
-}();
+});
 
 }  // namespace
 }  // namespace openreg

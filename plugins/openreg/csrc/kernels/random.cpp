@@ -95,7 +95,7 @@ void implement_factory(torch::Library& library, const char* name, const char* wi
   library.impl(with_generator, TORCH_FN(Factory::with_generator));
 }
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+[[maybe_unused]] const bool registered = at_first_use([] {
   implement<op::_sample_dirichlet, op::_standard_gamma, op::bernoulli, op::bernoulli_out,
             op::bernoulli__Tensor, op::bernoulli__float, op::binomial, op::cauchy_,
             op::exponential_, op::geometric_, op::log_normal_, op::multinomial, op::multinomial_out,
@@ -103,6 +103,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
             op::normal_Tensor_float, op::normal_Tensor_float_out, op::normal_float_Tensor,
             op::normal_float_Tensor_out, op::poisson, op::random_, op::random__from, op::random__to,
             op::rrelu_with_noise, op::rrelu_with_noise_, op::uniform_>();
+});
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("rrelu_with_noise.out", TORCH_FN(rrelu_with_noise_out));
   library.impl("randperm.generator_out", TORCH_FN(randperm_out));
 

@@ -3,8 +3,6 @@
 // the casts, with the weight cache, are PyTorch's own.
 //
 // Every other operator runs on what it is given; the host lets them fall through.
-#include "runtime/autocast.h"
-
 #include <ATen/autocast_mode.h>
 
 #include "runtime/registrar.h"
@@ -28,9 +26,7 @@ Tensor refuse_binary_cross_entropy(const Tensor&, const Tensor&, const std::opti
               "give it float32.");
 }
 
-}  // namespace
-
-void register_casts() {
+[[maybe_unused]] const bool registered = at_first_use([] {
   // PyTorch's macros call the library `m`.
   Registrar m(c10::DispatchKey::AutocastPrivateUse1);
 #define LOWER_PRECISION(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)
@@ -45,6 +41,7 @@ void register_casts() {
   AT_FORALL_DIFFERENT_REDISPATCH_SIGNATURE(FLOAT32_BY_OVERLOAD)
   AT_FORALL_PROMOTE(PROMOTE)
   m.impl("aten::binary_cross_entropy", TORCH_FN(refuse_binary_cross_entropy));
-}
+});
 
+}  // namespace
 }  // namespace openreg
