@@ -347,9 +347,7 @@ class _Attempt:
                     ],
                 )
             with self._step(record, "module", f"building torch.{info.name}"):
-                module = build(
-                    info.name, plugin.describe(), runtime, rng, amp, kernels.fallback_control
-                )
+                module = build(info.name, plugin, runtime, rng, amp, kernels.fallback_control)
             require_free_slot(plugin)
         except BaseException:
             kernels.discard()
@@ -366,7 +364,7 @@ class _Attempt:
 
         record = prepared.record
         require_free_slot(record.plugin)
-        module = build_unavailable(prepared.info.name, record.plugin.describe(), record.reason)
+        module = build_unavailable(prepared.info.name, record.plugin, record.reason)
         self._take_slot(record, prepared.info.name, module)
 
     def _take_slot(self, record: PluginRecord, name: str, module: ModuleType) -> None:

@@ -120,6 +120,9 @@ class InstalledPlugin:
         where = f"module {self.module} in {self.location}"
         return f"'{self.name}' ({self.distribution} {self.version}, {where})"
 
+    def __str__(self) -> str:
+        return self.describe()
+
     def __lt__(self, other: InstalledPlugin) -> bool:
         # The order wherever plugins are listed: never that of directories, which differs between
         # file systems. The distribution's name would cost a file for each plugin installed.

@@ -61,7 +61,7 @@ class Hooks:
             ValueError: The same object is registered already.
             pluggy.PluginValidationError: An implementation does not match its spec.
         """
-        self.manager.register(plugin, f"device plugin {who.describe()}")
+        self.manager.register(plugin, f"device plugin {who.name}")
         self._device_plugin = plugin
 
     def unregister_device(self) -> None:

@@ -6,8 +6,8 @@ modules in processes that never import torch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import FrozenInstanceError, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
     import torch
@@ -26,8 +26,37 @@ def _require(owner: object, field: str, expected: type | tuple[type, ...], meani
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeviceInfo:
+class _Frozen:
+    """What ``frozen=True`` would give a dataclass, and its text and comparison.
+
+    A dataclass compiles these for every class, which took five percent of what devhost adds to
+    `import torch`.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # Once, by __init__.
+        if name in vars(self) or name not in self.__dataclass_fields__:
+            raise FrozenInstanceError(f"cannot assign to field {name!r}")
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__qualname__}({fields})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    def __hash__(self) -> int:
+        return hash(tuple(vars(self).values()))
+
+
+@dataclass(kw_only=True, repr=False, eq=False, match_args=False)
+class DeviceInfo(_Frozen):
     """Who a device plugin is. Returned by ``devhost_device``.
 
     Attributes:
@@ -72,8 +101,8 @@ class DeviceInfo:
             )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProbeResult:
+@dataclass(kw_only=True, repr=False, eq=False, match_args=False)
+class ProbeResult(_Frozen):
     """Whether the hardware is there. Returned by ``devhost_probe``.
 
     Attributes:
@@ -102,8 +131,8 @@ class ProbeResult:
             raise ValueError("ProbeResult: available=False needs a reason")
 
 
-@dataclass(frozen=True, kw_only=True)
-class AmpPolicy:
+@dataclass(kw_only=True, repr=False, eq=False, match_args=False)
+class AmpPolicy(_Frozen):
     """What autocast may do on the device. Returned by ``devhost_amp``.
 
     The lists name operators with their namespace and overload, for example ``"aten::mm"`` or

@@ -178,6 +178,20 @@ def test_a_plugin_costs_only_what_it_uses(site):
     assert result.stdout == "[]\n"
 
 
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("collects", [False, True])
+def test_garbage_is_collected_afterwards_if_it_was_before(site, collects, fails):
+    site.add_package("minimal")
+    before = f"import gc; gc.{'enable' if collects else 'disable'}()"
+    variables = {"DEVHOST_DEVICE": "absent"} if fails else {}
+    result = site.python(f"{before}; import torch; print(gc.isenabled())", **variables)
+    assert result.stdout == f"{collects}\n"
+    if fails:
+        code = f"{before}\ntry:\n    import torch\nexcept Exception:\n    print(gc.isenabled())"
+        result = site.python(code, DEVHOST_STRICT="1", **variables)
+        assert result.stdout == f"{collects}\n"
+
+
 @pytest.mark.parametrize("name", ["aaa_patch", "zzz_patch"])
 def test_foreign_entry_in_torch_backends_changes_nothing(site, name):
     site.add_package("minimal").add(

@@ -1,5 +1,9 @@
 """What plugins hand over is validated where they make it."""
 
+import copy
+import dataclasses
+import pickle
+
 import pytest
 
 from devhost import AmpPolicy, DeviceInfo, ProbeResult
@@ -43,8 +47,25 @@ def test_device_info_refuses_a_priority_out_of_range(priority):
 def test_device_info_takes_keywords_only_and_is_frozen():
     with pytest.raises(TypeError):
         DeviceInfo("example", "An example")
-    with pytest.raises(AttributeError):
-        DeviceInfo(name="example", description="").name = "other"
+    info = DeviceInfo(name="example", description="")
+    for change in (
+        lambda: setattr(info, "name", "other"),
+        lambda: setattr(info, "other", "example"),
+        lambda: delattr(info, "name"),
+    ):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            change()
+    assert info.name == "example"
+
+
+def test_values_are_compared_copied_and_shown_as_those_of_dataclasses():
+    result = ProbeResult(available=True, devices=("first",))
+    assert result == copy.deepcopy(result) == pickle.loads(pickle.dumps(result))
+    assert hash(result) == hash(copy.copy(result))
+    absent = dataclasses.replace(result, available=False, reason="gone")
+    assert absent != result
+    assert absent != dataclasses.asdict(absent)
+    assert repr(absent) == "ProbeResult(available=False, reason='gone', devices=('first',))"
 
 
 @pytest.mark.parametrize(

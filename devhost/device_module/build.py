@@ -26,7 +26,7 @@ FALLBACK_NAMES = ("fallback_stats", "reset_fallback_stats")
 
 def build(
     name: str,
-    plugin: str,
+    plugin: object,
     runtime: DeviceRuntime,
     rng: DeviceRng | None = None,
     amp: AmpPolicy | None = None,
@@ -38,13 +38,13 @@ def build(
 
     Args:
         name: Device name.
-        plugin: Who supplies it, for messages.
+        plugin: Who supplies it: its text is made for a message, because it takes reading a file.
         runtime: The plugin's runtime.
         rng: Its generators, None if it has no random numbers.
         amp: Its autocast policy, None if it does not support autocast.
         fallback: Its fallback for missing kernels, None if it has none.
     """
-    module = ModuleType(f"torch.{name}", f"Device module of {name}, supplied by {plugin}.")
+    module = ModuleType(f"torch.{name}", f"Device module of {name}. Compare torch.cuda's.")
 
     def on_started() -> None:
         # The names that PyTorch reads as plain attributes, also from torch.utils.checkpoint.

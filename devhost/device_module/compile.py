@@ -24,20 +24,24 @@ class NoInductor:
     """Stands where Inductor's classes for the device would be, and refuses every use.
 
     Args:
-        plugin: Who supplies the device, for the message.
+        plugin: Who supplies the device, as text for the message.
     """
 
-    def __init__(self, plugin: str) -> None:
-        self._message = (
-            f"torch.compile's default backend, Inductor, generates no code for device {plugin}. "
-            "Use torch.compile(..., backend='aot_eager') or backend='eager', which work on it"
-        )
+    def __init__(self, plugin: object) -> None:
+        self._plugin = plugin
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
         """Refuse to be constructed."""
-        raise CompileBackendError(self._message)
+        self._refuse()
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):  # what Python itself asks for, to copy or to inspect
             raise AttributeError(name)
-        raise CompileBackendError(self._message)
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise CompileBackendError(
+            "torch.compile's default backend, Inductor, generates no code for device "
+            f"{self._plugin}. Use torch.compile(..., backend='aot_eager') or backend='eager', "
+            "which work on it"
+        )

@@ -19,12 +19,12 @@ class Devices:
 
     Args:
         name: Device name.
-        plugin: Who supplies it, for messages.
+        plugin: Who supplies it, as text for messages.
         runtime: The plugin's runtime.
         lazy: The device's lazy initialisation.
     """
 
-    def __init__(self, name: str, plugin: str, runtime: DeviceRuntime, lazy: LazyInit) -> None:
+    def __init__(self, name: str, plugin: object, runtime: DeviceRuntime, lazy: LazyInit) -> None:
         self.name = name
         self._plugin = plugin
         self._runtime = runtime

@@ -45,14 +45,14 @@ class Memory:
     NotImplementedError if the plugin's allocator keeps no statistics.
 
     Args:
-        plugin: Who the allocator belongs to, for the message.
+        plugin: Who the allocator belongs to, as text for the message.
         runtime: The plugin's runtime.
         devices: The functions of the same device module.
         lazy: The device's lazy initialisation.
     """
 
     def __init__(
-        self, plugin: str, runtime: DeviceRuntime, devices: Devices, lazy: LazyInit
+        self, plugin: object, runtime: DeviceRuntime, devices: Devices, lazy: LazyInit
     ) -> None:
         self._plugin = plugin
         self._runtime = runtime

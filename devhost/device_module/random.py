@@ -171,10 +171,10 @@ class NoRandom:
     Asking for a state that does not exist is an error.
 
     Args:
-        plugin: Who has no random numbers, for the message.
+        plugin: Who has no random numbers, as text for the message.
     """
 
-    def __init__(self, plugin: str) -> None:
+    def __init__(self, plugin: object) -> None:
         self._plugin = plugin
 
     def manual_seed(self, seed: int) -> None:

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-def build_unavailable(name: str, plugin: str, reason: str) -> ModuleType:
+def build_unavailable(name: str, plugin: object, reason: str) -> ModuleType:
     """Return the module of a device that is not there, and let PyTorch know that it is not.
 
     ``is_available()`` is False and ``device_count()`` 0; any use raises DeviceUnavailableError.
 
     Args:
         name: Device name.
-        plugin: Who would supply it, for messages.
+        plugin: Who would supply it, as text for messages.
         reason: Why it is not available, from the plugin's probe.
     """
     module = build(name, plugin, _UnavailableRuntime(name, plugin, reason))
@@ -38,7 +38,7 @@ def build_unavailable(name: str, plugin: str, reason: str) -> ModuleType:
 class _UnavailableRuntime:
     """A DeviceRuntime with no devices: everything but counting them says why there are none."""
 
-    def __init__(self, name: str, plugin: str, reason: str) -> None:
+    def __init__(self, name: str, plugin: object, reason: str) -> None:
         self._message = (
             f"device '{name}' cannot be used: its plugin {plugin} is installed, but the device is "
             f"not available: {reason}"
