@@ -23,7 +23,7 @@ INSTALL := $(PIP) install -c constraints.txt
 # What is installed for what; the versions stand in constraints.txt.
 packages-build := torch setuptools pybind11 ninja
 packages-example := scikit-learn matplotlib tqdm
-packages-test := pytest jsonschema expecttest pytest-xdist
+packages-test := pytest jsonschema expecttest pytest-xdist tqdm
 packages-lint := ruff mypy clang-format
 packages-docs := sphinx myst-parser furo sybil pytest
 
@@ -65,10 +65,10 @@ test: $(INSTALLED) $(VENV)/.packages-test $(VENV)/.packages-example ## run every
 		'GoogleTest is missing (Debian: libgtest-dev), so the C++ tests of the driver are left out.'
 	cd tests && ../$(BIN)/pytest $(PYTEST_OPTIONS) . $(addprefix ../,$(wildcard plugins/*/tests))
 
-# Samples of each operator, dtype and form: all there are, which takes hours; SAMPLES=5 takes minutes.
+# Samples of each operator, dtype and form: all there are; `make test` takes the first three.
 # glibc would keep the memory of large tensors, gigabytes in the end, unless the threshold is fixed.
 SAMPLES ?= 100000
-conformance: $(INSTALLED) $(VENV)/.packages-test ## compare all operators with the CPU, in every dtype and form
+conformance: $(INSTALLED) $(VENV)/.packages-test ## compare all operators with the CPU, on every sample
 	cd tests && OMP_NUM_THREADS=1 OPENREG_CONFORMANCE=$(SAMPLES) MALLOC_MMAP_THRESHOLD_=131072 \
 		../$(BIN)/pytest $(PYTEST_OPTIONS) \
 		--quiet --max-worker-restart=1000 ../plugins/openreg/tests/conformance

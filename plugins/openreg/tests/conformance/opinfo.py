@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-
-os.environ.setdefault("PYTORCH_TEST_WITH_SLOW", "1")  # or it leaves out what it thinks too slow
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
