@@ -13,6 +13,7 @@ import importlib.metadata
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -25,6 +26,9 @@ import pytest
 
 import devhost
 from devhost.discovery import DEVICE_GROUP, EXTENSION_GROUP
+
+# A shell starts what runs in the background with SIGINT ignored, and so would be the interpreters.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HERE = Path(__file__).parent
 PACKAGES = HERE / "packages"
