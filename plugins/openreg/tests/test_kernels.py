@@ -126,6 +126,52 @@ def test_views_alias_their_base(view):
     assert torch.equal(base.cpu(), want)
 
 
+def test_one_storage_in_every_shape_dtype_and_state_by_turns():
+    # What kernels see of a tensor stays with its memory from one call to the next.
+    uses = [
+        lambda t: t + 1, lambda t: t.t() @ t, lambda t: t.view(torch.float32).sum(),
+        lambda t: t[1:] * 2, lambda t: t.conj() * 1j, lambda t: t.conj().imag.neg(),
+        lambda t: t.mul_(0.5).real.sum(0), lambda t: torch.add(t, t, out=t).sum(),
+        lambda t: t[:0].sum(), lambda t: t[0, 0] + 1, lambda t: t.relu() if t.is_floating_point()
+        else t.abs(), lambda t: t.view(torch.int32).bitwise_not(), lambda t: t.expand(2, 3, 3).sum(0),
+    ]  # fmt: skip
+    host = torch.arange(9.0).view(3, 3).to(torch.complex64) * (1 + 2j)
+    here = host.to("openreg")
+    for mode in (torch.inference_mode, torch.no_grad, torch.enable_grad, torch.inference_mode):
+        for _ in range(2):
+            for use in uses:
+                with mode():
+                    assert_close(use(here).cpu(), use(host))
+
+
+def test_what_a_kernel_keeps_is_its_own(fresh):
+    code = """
+import torch
+library = torch.library.Library("aten", "IMPL")
+keeps = True
+kept = []
+def keep(x):
+    print(hasattr(x, "mark"), x.shape[0])
+    x.mark = True
+    if keeps:
+        kept.append(x)
+    return torch.empty_like(x).fill_(5)
+library.impl("sigmoid", keep, "CPU", allow_override=True)
+x = torch.ones(6, device="openreg")
+for shape in ((6,), (2, 3), (6,)):
+    print(x.view(shape).sigmoid().sum().item())
+print([tuple(each.shape) for each in kept])
+keeps = False
+x.sigmoid()
+x.sigmoid()
+"""
+    process = fresh(code)
+    assert process.stdout.splitlines() == [
+        "False 6", "30.0", "False 2", "30.0", "False 6", "30.0", "[(6,), (2, 3), (6,)]",
+        "False 6", "False 6",
+    ]  # fmt: skip
+
+
 def test_resizing_grows_the_storage_and_keeps_the_values():
     x = torch.arange(4.0, device="openreg")
     view = x[2:]

@@ -41,6 +41,58 @@ at::Tensor make_alias(const at::Tensor& tensor) {
   return alias;
 }
 
+namespace {
+
+// What TensorImpl adds to the keys of a tensor made outside inference mode.
+const c10::DispatchKeySet kAliasKeys =
+    kCpu | c10::getAutogradRelatedKeySetFromBackend(c10::BackendComponent::CPUBit) |
+    c10::getAutocastRelatedKeySetFromBackend(c10::BackendComponent::CPUBit);
+constexpr c10::DispatchKeySet kStateKeys{c10::DispatchKey::ZeroTensor, c10::DispatchKey::Conjugate,
+                                         c10::DispatchKey::Negative};
+
+// The alias that an earlier call has left with the tensor's block, brought to the tensor's shape;
+// undefined if there is none that fits. To make an alias takes longer than a small operator's other
+// steps together.
+at::Tensor spare_alias(const c10::TensorImpl& source) {
+  if (C10_UNLIKELY(!source.key_set().has(c10::DispatchKey::Dense) || source.is_wrapped_number()))
+    return {};
+  KernelView* view = kernel_view(source.unsafe_storage());
+  if (view == nullptr) return {};
+  // Of two threads, only one gets it.
+  c10::TensorImpl* const spare = view->spare_alias.exchange(nullptr, std::memory_order_acquire);
+  if (spare == nullptr) return {};
+  auto alias =
+      at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim(spare));
+  if (spare->dtype() != source.dtype() ||
+      spare->key_set() != (kAliasKeys | (source.key_set() & kStateKeys))) {
+    return {};
+  }
+  if (spare->sizes() != source.sizes() || spare->strides() != source.strides() ||
+      spare->storage_offset() != source.storage_offset()) {
+    spare->set_sizes_and_strides(source.sizes(), source.strides(), source.storage_offset());
+  }
+  return alias;
+}
+
+// Leaves the alias for the next call, if nothing tells it from a new one. It takes the place of
+// what is there: of the same tensor in two shapes, the one that was used last.
+void leave_spare_alias(at::Tensor alias, const c10::TensorImpl& source) {
+  c10::TensorImpl& impl = *alias.unsafeGetTensorImpl();
+  if (alias.use_count() != 1 || impl.key_set() - kStateKeys != kAliasKeys ||
+      impl.pyobj_slot()->load_pyobj() != nullptr || impl.autograd_meta() != nullptr ||
+      impl.is_wrapped_number() || impl.version_counter().current_version() != 0) {
+    return;
+  }
+  KernelView* view = kernel_view(source.unsafe_storage());
+  if (view == nullptr || impl.unsafe_storage().unsafeGetStorageImpl() != view->storage.get())
+    return;
+  c10::TensorImpl* const before =
+      view->spare_alias.exchange(alias.unsafeReleaseTensorImpl(), std::memory_order_acq_rel);
+  if (before != nullptr) c10::raw::intrusive_ptr::decref(before);
+}
+
+}  // namespace
+
 KernelScope::KernelScope(c10::DeviceIndex device, c10::DeviceIndex memory)
     : stream_(oregIsInKernel() != 0 ? nullptr : current_driver_stream(device)) {
   if (stream_ != nullptr) OREG_CHECK(oregKernelBegin(stream_));
@@ -82,12 +134,16 @@ at::Tensor copy_to_device(const at::Tensor& result, c10::DeviceIndex device) {
 }  // namespace
 
 AliasCall::~AliasCall() {
-  if (!scope_.has_value()) return;
-  // The kernel has thrown. What it resized before is resized, as on the CPU.
-  try {
-    finish();
-  } catch (const std::exception& error) {
-    TORCH_WARN("While another error was handled: ", error.what());
+  if (C10_UNLIKELY(scope_.has_value())) {
+    // The kernel has thrown. What it resized before is resized, as on the CPU.
+    try {
+      finish();
+    } catch (const std::exception& error) {
+      TORCH_WARN("While another error was handled: ", error.what());
+    }
+  }
+  for (Argument& argument : arguments_) {
+    leave_spare_alias(std::move(argument.alias), *argument.original);
   }
 }
 
@@ -125,8 +181,14 @@ at::Tensor AliasCall::add(const at::Tensor& tensor, at::Tensor* reference) {
   const c10::DeviceIndex device = impl->device().index();
   if (device_ < 0) device_ = device;
   if (device_ != device) other_device_ = device;
-  arguments_.push_back(
-      {impl, reference, impl->has_storage() ? make_alias(tensor) : alias_sparse(*this, tensor)});
+  at::Tensor alias;
+  if (C10_LIKELY(impl->has_storage())) {
+    alias = spare_alias(*impl);
+    if (!alias.defined()) alias = make_alias(tensor);
+  } else {
+    alias = alias_sparse(*this, tensor);
+  }
+  arguments_.push_back({impl, reference, std::move(alias)});
   return arguments_.back().alias;
 }
 

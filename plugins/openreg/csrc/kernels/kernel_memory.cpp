@@ -86,25 +86,34 @@ c10::DeviceIndex exchange_kernel_memory(c10::DeviceIndex device) {
   return std::exchange(memory_device, device);
 }
 
-c10::Storage kernel_storage(const c10::Storage& device_storage) {
+KernelView::~KernelView() {
+  if (c10::TensorImpl* alias = spare_alias.load()) c10::raw::intrusive_ptr::decref(alias);
+}
+
+KernelView* kernel_view(const c10::Storage& device_storage) {
   const c10::StorageImpl& impl = *device_storage.unsafeGetStorageImpl();
   Block* block = block_of(impl.data_ptr());
-  if (block == nullptr) return make_kernel_storage(impl);  // empty, or memory of another owner
-  auto* attached =
-      static_cast<c10::StorageImpl*>(block->attachment.load(std::memory_order_acquire));
-  if (C10_UNLIKELY(attached == nullptr)) {
-    c10::StorageImpl* made = make_kernel_storage(impl).release();
+  if (block == nullptr) return nullptr;
+  auto* view = static_cast<KernelView*>(block->attachment.load(std::memory_order_acquire));
+  if (C10_UNLIKELY(view == nullptr)) {
+    KernelView* made = c10::make_intrusive<KernelView>(make_kernel_storage(impl)).release();
     c10::intrusive_ptr_target* expected = nullptr;
     if (block->attachment.compare_exchange_strong(expected, made, std::memory_order_acq_rel)) {
-      attached = made;
+      view = made;
     } else {  // another thread was faster
       c10::raw::intrusive_ptr::decref(made);
-      attached = static_cast<c10::StorageImpl*>(expected);
+      view = static_cast<KernelView*>(expected);
     }
   }
   // The block may have had an owner of another size before.
-  if (attached->nbytes() != impl.nbytes()) attached->set_nbytes(impl.nbytes());
-  return c10::Storage(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(attached));
+  if (view->storage->nbytes() != impl.nbytes()) view->storage->set_nbytes(impl.nbytes());
+  return view;
+}
+
+c10::Storage kernel_storage(const c10::Storage& device_storage) {
+  const KernelView* view = kernel_view(device_storage);
+  return view == nullptr ? make_kernel_storage(*device_storage.unsafeGetStorageImpl())
+                         : view->storage;
 }
 
 bool take_device_memory(c10::StorageImpl& kernel_storage, c10::StorageImpl& device_storage) {

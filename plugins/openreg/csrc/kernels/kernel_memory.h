@@ -8,6 +8,9 @@
 #pragma once
 
 #include <c10/core/Storage.h>
+#include <c10/core/TensorImpl.h>
+
+#include <atomic>
 
 namespace openreg {
 
@@ -18,8 +21,23 @@ void install_kernel_memory();
 // previous setting.
 c10::DeviceIndex exchange_kernel_memory(c10::DeviceIndex device);
 
-// The CPU storage over the bytes of a device storage: the same object for the same storage as long
-// as it lives, so that PyTorch's own checks for overlapping arguments work on aliases.
+// How kernels see a block of device memory, kept from one call to the next.
+struct KernelView final : c10::intrusive_ptr_target {
+  explicit KernelView(c10::intrusive_ptr<c10::StorageImpl> bytes) : storage(std::move(bytes)) {}
+  ~KernelView() override;
+
+  // The CPU storage over the block's bytes: always the same object, so that PyTorch's own checks
+  // for overlapping arguments work on aliases.
+  const c10::intrusive_ptr<c10::StorageImpl> storage;
+  // An alias that no call is using, owned; null if there is none.
+  std::atomic<c10::TensorImpl*> spare_alias{nullptr};
+};
+
+// The view of a device storage's block. Null if its bytes are not a block of the allocator: it is
+// empty, or has memory of another owner.
+KernelView* kernel_view(const c10::Storage& device_storage);
+
+// The CPU storage over the bytes of a device storage.
 c10::Storage kernel_storage(const c10::Storage& device_storage);
 
 // If the storage's bytes are device memory under the kernels' address, moves them into
