@@ -16,7 +16,7 @@ import os
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from devhost import checks, torch_compat
 from devhost.blocking import block
@@ -109,7 +109,7 @@ def run(
                 torch_compat.explain_missing_devices(why_missing)
 
 
-class Supplied(NamedTuple):
+class Supplied:
     """What the active device's plugin supplied.
 
     Attributes:
@@ -119,10 +119,18 @@ class Supplied(NamedTuple):
         amp: What ``devhost_amp`` returned; None if there is no such hook.
     """
 
-    kernels: KernelRegistry
-    runtime: DeviceRuntime
-    rng: DeviceRng | None
-    amp: AmpPolicy | None
+    # Plain classes on this path: a NamedTuple is put together and compiled when it is defined.
+    def __init__(
+        self,
+        kernels: KernelRegistry,
+        runtime: DeviceRuntime,
+        rng: DeviceRng | None,
+        amp: AmpPolicy | None,
+    ) -> None:
+        self.kernels = kernels
+        self.runtime = runtime
+        self.rng = rng
+        self.amp = amp
 
 
 def supplied() -> Supplied | None:
@@ -130,13 +138,16 @@ def supplied() -> Supplied | None:
     return _active.supplied if _active is not None else None
 
 
-class _Prepared(NamedTuple):
+class _Prepared:
     """A plugin that is imported, checked and probed."""
 
-    record: PluginRecord
-    hook_module: object
-    info: DeviceInfo
-    probe: ProbeResult
+    def __init__(
+        self, record: PluginRecord, hook_module: object, info: DeviceInfo, probe: ProbeResult
+    ) -> None:
+        self.record = record
+        self.hook_module = hook_module
+        self.info = info
+        self.probe = probe
 
 
 class _Attempt:
@@ -322,7 +333,7 @@ class _Attempt:
         """Load a plugin's kernels, bring its runtime up to being usable, and take the slot."""
         from devhost.device_module.build import build  # imports torch at its top
 
-        record, _, info, _ = prepared
+        record, info = prepared.record, prepared.info
         plugin = record.plugin
         hooks = self._hooks()
         kernels = KernelRegistry(info.name)

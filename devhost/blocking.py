@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from devhost.discovery import nearest_name
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 VARIABLE = "DEVHOST_DISABLE"
 
 
-class Blocked(NamedTuple):
+class Blocked:
     """What is kept out.
 
     Attributes:
@@ -23,9 +23,12 @@ class Blocked(NamedTuple):
         problem: The names that fit no plugin, one sentence; empty if there are none.
     """
 
-    plugins: tuple[InstalledPlugin, ...] = ()
-    source: str = ""
-    problem: str = ""
+    def __init__(
+        self, plugins: tuple[InstalledPlugin, ...] = (), source: str = "", problem: str = ""
+    ) -> None:
+        self.plugins = plugins
+        self.source = source
+        self.problem = problem
 
     @property
     def reason(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import keyword
-import re
+import string
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     import pluggy
 
     from devhost.discovery import InstalledPlugin
+
+_NAME_CHARACTERS = frozenset(string.ascii_lowercase + "_")
 
 
 def validate_name(name: str) -> None:
@@ -54,8 +56,8 @@ def validate_name(name: str) -> None:
 def name_problems(name: object) -> Iterator[str]:
     """Yield what is wrong with a device name as far as it can be told without torch."""
     # torch.device parses letters and underscores, compares in lower case, and takes digits for a
-    # malformed index. \Z, because $ would let a trailing newline through.
-    if not isinstance(name, str) or not re.match(r"(?=.*[a-z])[a-z_]+\Z", name):
+    # malformed index.
+    if not isinstance(name, str) or not _NAME_CHARACTERS.issuperset(name) or not name.strip("_"):
         yield (
             "torch.device() cannot parse it: a name consists of lower-case letters a to z and "
             "underscores, with at least one letter"

@@ -36,6 +36,8 @@ OWN_BACKEND = "devhost.autoload:autoload"
 """Value of devhost's own entry point in that group."""
 RANKING_GROUP = "devhost.ranking"
 
+_DIGITS = frozenset("0123456789")
+
 
 class InstalledPlugin:
     """One entry point of a plugin group.
@@ -61,12 +63,12 @@ class InstalledPlugin:
         self.priority = 0
         self.unknown_marks: tuple[str, ...] = ()
         for mark in marks.split(".") if marks else ():
-            # As many digits as DeviceInfo.priority may have.
-            number = re.match(r"priority_([0-9]{1,9})\Z", mark)
+            kind, _, number = mark.partition("_")
             if mark == "simulated":
                 self.simulated = True
-            elif number:
-                self.priority = int(number[1])
+            # As many digits as DeviceInfo.priority may have.
+            elif kind == "priority" and _DIGITS.issuperset(number) and 0 < len(number) <= 9:
+                self.priority = int(number)
             else:
                 self.unknown_marks += (mark,)
 

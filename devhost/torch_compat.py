@@ -12,7 +12,7 @@ import importlib
 import importlib.util
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from devhost.discovery import owner_of
 
@@ -21,10 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from types import ModuleType
+    from typing import Protocol
 
     import torch
 
     from devhost.types import DeviceInfo
+
+    class _Comparable(Protocol):
+        @property
+        def release(self) -> tuple[int, ...]: ...
+        def __lt__(self, other: Any, /) -> bool: ...
+        def __ge__(self, other: Any, /) -> bool: ...
+
 
 UNUSED_SLOT = "privateuseone"
 """Name of PyTorch's out-of-tree device until somebody renames it."""
@@ -35,7 +43,10 @@ IN_TREE_DEVICES = frozenset({
     "xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
 })
 # fmt: on
-"""Device types that torch.device knows by itself. Newer ones are found by asking it."""
+"""Device types that torch.device knows by itself in the version below."""
+
+IN_TREE_DEVICES_OF = "2.13."
+"""The PyTorch whose devices those are. Another one is asked for more, which takes an exception."""
 
 AUTOLOAD_VARIABLE = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 
@@ -48,13 +59,6 @@ A storage saved on device "cudacustom" was handed to CUDA's loader (pytorch issu
 
 
 _kept_for_torch: list[object] = []  # what PyTorch's C++ code calls without keeping it alive
-
-
-class _Comparable(Protocol):
-    @property
-    def release(self) -> tuple[int, ...]: ...
-    def __lt__(self, other: Any, /) -> bool: ...
-    def __ge__(self, other: Any, /) -> bool: ...
 
 
 def autoload_is_enabled(environ: Mapping[str, str]) -> bool:
@@ -353,7 +357,8 @@ def name_collisions(name: str) -> Iterator[str]:
     """Yield what PyTorch already has under ``name``, one clause each."""
     import torch
 
-    if name not in IN_TREE_DEVICES and slot_name() != name and _parses(name):
+    is_listed = torch.__version__.startswith(IN_TREE_DEVICES_OF)
+    if not is_listed and name not in IN_TREE_DEVICES and slot_name() != name and _parses(name):
         yield f"'{name}' is one of PyTorch's own device types"
     # A submodule that nobody has imported yet would be hidden as well; looking for its file does
     # not import it, asking torch for the attribute would.
