@@ -20,6 +20,13 @@ def test_in_tree_devices_are_those_that_torch_names(run, raises):
     assert set(named) == torch_compat.IN_TREE_DEVICES
 
 
+def test_another_version_is_asked_for_its_devices(run):
+    run("from unittest import mock")
+    other = "mock.patch.multiple(torch_compat, IN_TREE_DEVICES=(), IN_TREE_DEVICES_OF='0.1.')"
+    run(f"with {other}: found = [list(torch_compat.name_collisions(n)) for n in ('opengl', 'npu')]")
+    assert run("found") == [["'opengl' is one of PyTorch's own device types"], []]
+
+
 def test_every_loader_prefix_is_a_device_with_a_loader(run):
     tags = run(
         "[d.args[0] for _, _, d in torch.serialization._package_registry if hasattr(d, 'args')]"

@@ -51,8 +51,8 @@ constexpr c10::DispatchKeySet kStateKeys{c10::DispatchKey::ZeroTensor, c10::Disp
                                          c10::DispatchKey::Negative};
 
 // The alias that an earlier call has left with the tensor's block, brought to the tensor's shape;
-// undefined if there is none that fits. To make an alias takes longer than a small operator's other
-// steps together.
+// undefined if there is none that fits. A new one for each argument of each call would be a quarter
+// to a third of what a small operator takes longer than on the CPU.
 at::Tensor spare_alias(const c10::TensorImpl& source) {
   if (C10_UNLIKELY(!source.key_set().has(c10::DispatchKey::Dense) || source.is_wrapped_number()))
     return {};
