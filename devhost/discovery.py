@@ -176,14 +176,20 @@ def discover() -> Installed:
 
 
 def _entry_points() -> list[Any]:
-    """Return the entry points of all distributions."""
-    from importlib.metadata import entry_points
+    """Return the entry points of all distributions that have some in the groups above."""
+    from importlib.metadata import distributions
 
-    found: Any = entry_points()
-    # Before Python 3.12 a dict of groups, whose own ways to all of them are deprecated, or slow
-    # enough to be noticed in `import torch`.
-    groups = dict.values(found) if isinstance(found, dict) else (found,)
-    return [entry for group in groups for entry in group]
+    # Parsing is most of the time that entry points take, and hardly any distribution has ours.
+    found: dict[str, Any] = {}
+    for dist in distributions():
+        text = dist.read_text("entry_points.txt")
+        if text and ("devhost." in text or BACKEND_GROUP in text):
+            # Private, but the public name would cost a file. The copy that counts may be another,
+            # without such entry points.
+            name = getattr(dist, "_normalized_name", None) or dist.name
+            if name not in found:
+                found[name] = next(iter(distributions(name=name)), dist)
+    return [entry for dist in found.values() for entry in dist.entry_points]
 
 
 def foreign_backends(entry_points: Iterable[Any]) -> list[InstalledPlugin]:

@@ -70,6 +70,14 @@ def test_first_copy_on_the_path_counts(site, tmp_path, base):
     ]
 
 
+def test_a_first_copy_without_plugins_counts_too(site, tmp_path, base):
+    site.add("npu", "[console_scripts]\nnpu = npu:main\n", version="2.0")
+    other = type(site)(tmp_path / "other", base).add("npu", HOOKS.format("npu", "npu"))
+    site.base = f"{other.root}:{base}"
+    outcome = found(site)
+    assert outcome["discovered"] == outcome["inventory"] == []
+
+
 def test_marks_are_those_of_the_same_distribution(site):
     site.add("npu", HOOKS.format("npu", "npu") + "[devhost.ranking]\nnpu = simulated.priority_7\n")
     site.add("gpu", HOOKS.format("gpu", "gpu"))
