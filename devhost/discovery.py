@@ -184,9 +184,8 @@ def _entry_points() -> list[Any]:
     for dist in distributions():
         text = dist.read_text("entry_points.txt")
         if text and ("devhost." in text or BACKEND_GROUP in text):
-            # Private, but the public name would cost a file. The copy that counts may be another,
-            # without such entry points.
-            name = getattr(dist, "_normalized_name", None) or dist.name
+            # The copy that counts may be another, without such entry points.
+            name = key_of_copies(dist)
             if name not in found:
                 found[name] = next(iter(distributions(name=name)), dist)
     return [entry for dist in found.values() for entry in dist.entry_points]
@@ -286,6 +285,12 @@ def distribution_name(dist: Any) -> str:
     """Return a distribution's name, or that of its metadata folder if it has no readable name."""
     # _path is private in both readers, but with the metadata broken nothing else tells the name.
     return _metadata_field(dist, "Name") or str(getattr(dist, "_path", "unknown"))
+
+
+def key_of_copies(dist: Any) -> str:
+    """Return the name by which both readers tell copies of one distribution."""
+    # Private in both, but made from the folder's name: the public name would cost a file.
+    return getattr(dist, "_normalized_name", None) or distribution_name(dist)
 
 
 def _metadata_field(dist: Any, field: str) -> str | None:

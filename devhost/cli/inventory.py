@@ -12,6 +12,7 @@ from devhost.discovery import (
     distribution_name,
     extension_plugins,
     foreign_backends,
+    key_of_copies,
 )
 from devhost.errors import exception_text
 
@@ -77,8 +78,7 @@ def take_inventory() -> Inventory:
     first_copy: dict[str, str] = {}
     for dist in importlib_metadata.distributions():
         location = str(dist.locate_file(""))
-        # The key by which both readers drop copies; from the folder's name, no file is read.
-        key = getattr(dist, "_normalized_name", None) or distribution_name(dist)
+        key = key_of_copies(dist)
         hidden_by = first_copy.get(key)
         first_copy.setdefault(key, location)
         try:
