@@ -119,7 +119,6 @@ class Supplied:
         amp: What ``devhost_amp`` returned; None if there is no such hook.
     """
 
-    # Plain classes on this path: a NamedTuple is put together and compiled when it is defined.
     def __init__(
         self,
         kernels: KernelRegistry,

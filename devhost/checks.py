@@ -13,7 +13,7 @@ import string
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from devhost import amp, hookspecs, torch_compat
+from devhost import hookspecs, torch_compat
 from devhost.discovery import RANKING_GROUP
 from devhost.errors import InvalidDeviceNameError
 from devhost.hookspecs import EXTENSION_HOOKS, PROJECT_NAME, REQUIRED_HOOKS, SPEC_VERSION
@@ -241,7 +241,10 @@ def amp_problems(policy: object) -> Iterator[str]:
     for dtype in policy.supported_dtypes:
         if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
             yield f"AmpPolicy.supported_dtypes has {dtype!r}, which is no floating-point dtype"
-    yield from amp.operator_problems(policy)
+    if any(policy.operators().values()):
+        from devhost.amp import operator_problems  # not loaded for nothing
+
+        yield from operator_problems(policy)
 
 
 def _wrong_return(hook: str, value: object, expected: type) -> Iterator[str]:

@@ -20,7 +20,7 @@ import sys
 import time
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from devhost.errors import DiscoveryError, exception_text
 
@@ -135,7 +135,7 @@ class InstalledPlugin:
         return f"<InstalledPlugin {self.describe()}>"
 
 
-class Installed(NamedTuple):
+class Installed:
     """All plugins of an environment, sorted by name.
 
     Attributes:
@@ -145,10 +145,19 @@ class Installed(NamedTuple):
         foreign_backends: Those of the group ``torch.backends`` that are not devhost's.
     """
 
-    devices: tuple[InstalledPlugin, ...]
-    extensions: tuple[InstalledPlugin, ...]
-    seconds: float
-    foreign_backends: tuple[InstalledPlugin, ...] = ()
+    # Plain classes on the path of `import torch`: a NamedTuple or a dataclass is put together and
+    # compiled when it is defined, which takes as long as importing a module.
+    def __init__(
+        self,
+        devices: tuple[InstalledPlugin, ...],
+        extensions: tuple[InstalledPlugin, ...],
+        seconds: float,
+        foreign_backends: tuple[InstalledPlugin, ...] = (),
+    ) -> None:
+        self.devices = devices
+        self.extensions = extensions
+        self.seconds = seconds
+        self.foreign_backends = foreign_backends
 
 
 def discover() -> Installed:

@@ -21,7 +21,7 @@ out (see ``devhost.blocking``) is no longer there when the rules are asked.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from devhost import saved_choice
 from devhost.blocking import NOTHING_BLOCKED
@@ -38,7 +38,7 @@ VARIABLE = "DEVHOST_DEVICE"
 NONE = "none"
 
 
-class Selection(NamedTuple):
+class Selection:
     """The outcome of the rules.
 
     Attributes:
@@ -48,9 +48,12 @@ class Selection(NamedTuple):
         disabled: True if somebody asked for no device at all.
     """
 
-    plugins: tuple[InstalledPlugin, ...]
-    reason: str
-    disabled: bool = False
+    def __init__(
+        self, plugins: tuple[InstalledPlugin, ...], reason: str, disabled: bool = False
+    ) -> None:
+        self.plugins = plugins
+        self.reason = reason
+        self.disabled = disabled
 
 
 def select(
@@ -75,8 +78,7 @@ def select(
     if wanted:
         selection = named(wanted, f"{VARIABLE}={wanted}", installed, blocked)
         if has_saved_choice():
-            overridden = f"{selection.reason}; this overrides the choice saved in {choice_file()}"
-            selection = selection._replace(reason=overridden)
+            selection.reason += f"; this overrides the choice saved in {choice_file()}"
         return selection
 
     saved = saved_choice.read()

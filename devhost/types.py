@@ -29,8 +29,9 @@ def _require(owner: object, field: str, expected: type | tuple[type, ...], meani
 class _Frozen:
     """What ``frozen=True`` would give a dataclass, and its text and comparison.
 
-    A dataclass compiles these for every class, which took five percent of what devhost adds to
-    `import torch`.
+    A dataclass compiles these for every class, and ``__init__`` as well, which took a tenth of what
+    devhost adds to `import torch`. So that is written out below. They are dataclasses for
+    ``dataclasses.replace()``, ``asdict()`` and ``fields()``.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -55,7 +56,7 @@ class _Frozen:
         return hash(tuple(vars(self).values()))
 
 
-@dataclass(kw_only=True, repr=False, eq=False, match_args=False)
+@dataclass(init=False, repr=False, eq=False, match_args=False)
 class DeviceInfo(_Frozen):
     """Who a device plugin is. Returned by ``devhost_device``.
 
@@ -87,7 +88,26 @@ class DeviceInfo(_Frozen):
     torch_before: str | None = None
     built_for_torch: str | None = None
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        name: str,
+        description: str,
+        simulated: bool = simulated,
+        priority: int = priority,
+        spec_version: int = spec_version,
+        torch_min: str = torch_min,
+        torch_before: str | None = torch_before,
+        built_for_torch: str | None = built_for_torch,
+    ) -> None:
+        self.name = name
+        self.description = description
+        self.simulated = simulated
+        self.priority = priority
+        self.spec_version = spec_version
+        self.torch_min = torch_min
+        self.torch_before = torch_before
+        self.built_for_torch = built_for_torch
         for field in ("name", "description", "torch_min"):
             _require(self, field, str, "a str")
         for field in ("torch_before", "built_for_torch"):
@@ -101,7 +121,7 @@ class DeviceInfo(_Frozen):
             )
 
 
-@dataclass(kw_only=True, repr=False, eq=False, match_args=False)
+@dataclass(init=False, repr=False, eq=False, match_args=False)
 class ProbeResult(_Frozen):
     """Whether the hardware is there. Returned by ``devhost_probe``.
 
@@ -119,7 +139,12 @@ class ProbeResult(_Frozen):
     reason: str = ""
     devices: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self, *, available: bool, reason: str = reason, devices: tuple[str, ...] = devices
+    ) -> None:
+        self.available = available
+        self.reason = reason
+        self.devices = devices
         _require(self, "available", bool, "a bool")
         _require(self, "reason", str, "a str")
         _require(self, "devices", tuple, "a tuple of str")
@@ -131,7 +156,7 @@ class ProbeResult(_Frozen):
             raise ValueError("ProbeResult: available=False needs a reason")
 
 
-@dataclass(kw_only=True, repr=False, eq=False, match_args=False)
+@dataclass(init=False, repr=False, eq=False, match_args=False)
 class AmpPolicy(_Frozen):
     """What autocast may do on the device. Returned by ``devhost_amp``.
 
@@ -165,7 +190,20 @@ class AmpPolicy(_Frozen):
     float32: tuple[str, ...] = ()
     promote: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        supported_dtypes: tuple[torch.dtype, ...],
+        default_dtype: torch.dtype,
+        lower_precision: tuple[str, ...] = lower_precision,
+        float32: tuple[str, ...] = float32,
+        promote: tuple[str, ...] = promote,
+    ) -> None:
+        self.supported_dtypes = supported_dtypes
+        self.default_dtype = default_dtype
+        self.lower_precision = lower_precision
+        self.float32 = float32
+        self.promote = promote
         _require(self, "supported_dtypes", tuple, "a tuple of torch.dtype")
         if self.default_dtype not in self.supported_dtypes:
             raise ValueError(

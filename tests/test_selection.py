@@ -42,12 +42,14 @@ def chosen(installed, variable="", ask_site=None, disable=""):
 
 def test_nothing_installed():
     selection = select([], {})
-    assert selection == ((), "no device plugin is installed", False)
+    assert (selection.plugins, selection.disabled) == ((), False)
+    assert selection.reason == "no device plugin is installed"
 
 
 def test_only_one():
     selection = select([NPU], {})
-    assert selection == ((NPU,), "it is the only device plugin installed", False)
+    assert (selection.plugins, selection.disabled) == ((NPU,), False)
+    assert selection.reason == "it is the only device plugin installed"
 
 
 @pytest.mark.parametrize("name", ["npu", "NPU", " npu ", "vendor-npu", "vendor.npu", "Vendor_NPU"])

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import inspect
 import pickle
 
 import pytest
@@ -56,6 +57,25 @@ def test_device_info_takes_keywords_only_and_is_frozen():
         with pytest.raises(dataclasses.FrozenInstanceError):
             change()
     assert info.name == "example"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        DeviceInfo(name="example", description="An example", torch_before="2.15"),
+        ProbeResult(available=True, devices=("first",)),
+        AmpPolicy(supported_dtypes=("a", "b"), default_dtype="b", promote=("aten::add.Tensor",)),
+    ],
+)
+def test_values_are_made_of_their_fields(value):
+    parameters = inspect.signature(type(value)).parameters.values()
+    fields = dataclasses.fields(value)
+    # A missing default is called something else in each of the two.
+    assert [(p.name, "" if p.default is p.empty else p.default) for p in parameters] == [
+        (f.name, "" if f.default is dataclasses.MISSING else f.default) for f in fields
+    ]
+    assert type(value)(**{f.name: getattr(value, f.name) for f in fields}) == value
+    assert list(dataclasses.asdict(value)) == [f.name for f in fields]
 
 
 def test_values_are_compared_copied_and_shown_as_those_of_dataclasses():

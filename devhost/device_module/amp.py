@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from devhost.amp import register_casts
 from devhost.torch_compat import SupportedDtypes
 
 if TYPE_CHECKING:
@@ -50,6 +49,8 @@ class Amp:
         PyTorch takes milliseconds for it, which `import torch` should not pay for: it is done
         before autocast or the device is first used.
         """
+        from devhost.amp import register_casts  # not loaded for nothing
+
         with self._lock:
             if self._libraries is None:
                 self._libraries = register_casts(self._policy, self._name)
