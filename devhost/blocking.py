@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from devhost.discovery import nearest_name
+from devhost.discovery import nearest_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,7 +63,7 @@ def block(
     if not unknown or not plugins:
         return Blocked(blocked, source)
     quoted = " and ".join(f"'{name}'" for name in unknown)
-    near = nearest_name(unknown[0], plugins)
+    near = nearest_names(unknown, plugins)
     return Blocked(
         blocked, source, f"{source}: nothing is installed that is called {quoted}.{near}"
     )

@@ -266,13 +266,19 @@ def normalize(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name.strip()).lower()
 
 
-def nearest_name(name: str, plugins: Iterable[InstalledPlugin]) -> str:
-    """Return `` Did you mean 'x'?`` with the most similar name of a plugin, or an empty string."""
+def nearest_names(names: Iterable[str], plugins: Iterable[InstalledPlugin]) -> str:
+    """Return `` Did you mean 'x'?`` for misspelled names, or nothing if they are like no plugin's.
+
+    Args:
+        names: Names that fit no plugin.
+        plugins: The plugins that they may mean, by their own names or those of distributions.
+    """
     import difflib  # only a misspelled name needs it
 
     known = {normalize(n): n for p in plugins for n in (p.distribution, p.name)}
-    near = difflib.get_close_matches(normalize(name), known, n=1)
-    return f" Did you mean '{known[near[0]]}'?" if near else ""
+    near = [difflib.get_close_matches(normalize(name), known, n=1) for name in names]
+    meant = " and ".join(dict.fromkeys(f"'{known[match]}'" for found in near for match in found))
+    return f" Did you mean {meant}?" if meant else ""
 
 
 def choice_file() -> Path:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 
 from devhost.discovery import choice_file
 from devhost.errors import SelectionError, exception_text
@@ -25,6 +26,9 @@ def read() -> str | None:
     """
     file = choice_file()
     try:
+        # Reading a named pipe would wait for somebody to write to it, and `import torch` with it.
+        if not stat.S_ISREG(file.stat().st_mode):
+            raise SelectionError(f"the choice saved in {file} is no regular file. {REMEDY}")
         with file.open("rb") as stream:
             content = stream.read(_MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):

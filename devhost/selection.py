@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from devhost import saved_choice
 from devhost.blocking import NOTHING_BLOCKED
-from devhost.discovery import choice_file, has_saved_choice, nearest_name, normalize
+from devhost.discovery import choice_file, has_saved_choice, nearest_names, normalize
 from devhost.errors import SelectionError
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _find(name: str, source: str, installed: Sequence[InstalledPlugin]) -> Insta
 
 
 def _not_installed(names: Sequence[str], installed: Sequence[InstalledPlugin]) -> str:
-    near = nearest_name(names[0], installed)
+    near = nearest_names(names, installed)
     quoted = " or ".join(f"'{name}'" for name in names)
     hint = f".{near}" if near else ""
     return f"no device plugin {quoted} is installed; installed: {_listed(installed)}{hint}"

@@ -65,22 +65,50 @@ def test_what_an_editor_makes_of_it(file, content):
         (b"npu\0", "is not one line"),
         (b"n" * 100_000, "is not one line"),
         (b"caf\xe9", "is not UTF-8 text: UnicodeDecodeError"),
-        (None, "cannot be read: IsADirectoryError"),
     ],
 )
 def test_damage(file, content, problem):
     file.parent.mkdir(parents=True)
-    if content is None:
-        file.mkdir()
-    else:
-        file.write_bytes(content)
+    file.write_bytes(content)
+    assert_refused(file, problem)
+    assert saved_choice.clear() is True
+    assert saved_choice.read() is None
+
+
+def assert_refused(file, problem):
     with pytest.raises(SelectionError) as caught:
         saved_choice.read()
     assert str(caught.value).startswith(f"the choice saved in {file} {problem}")
     assert str(caught.value).endswith("or remove the choice with `devhost use --clear`")
-    if content is not None:
-        assert saved_choice.clear() is True
-        assert saved_choice.read() is None
+
+
+def test_a_folder(file):
+    file.mkdir(parents=True)
+    assert_refused(file, "is no regular file")
+
+
+def test_a_named_pipe_is_not_waited_for(file):
+    file.parent.mkdir(parents=True)
+    os.mkfifo(file)
+    assert_refused(file, "is no regular file")
+    assert saved_choice.clear() is True
+
+
+def test_a_link_to_nothing_is_no_choice(file):
+    file.parent.mkdir(parents=True)
+    file.symlink_to("nowhere")
+    assert saved_choice.read() is None
+    assert saved_choice.clear() is True
+
+
+def test_what_may_not_be_read(file, monkeypatch):
+    saved_choice.save("npu")
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(file), "open", refuse)  # root, who runs CI, may read everything
+    assert_refused(file, "cannot be read: PermissionError")
 
 
 def test_what_cannot_be_written_or_removed_changes_nothing(file):

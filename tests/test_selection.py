@@ -87,10 +87,17 @@ def test_a_list_without_names():
 
 
 @pytest.mark.parametrize(
-    ("name", "near"), [("opnreg", "openreg"), ("devhost-opnreg", "devhost-openreg")]
+    ("name", "near"),
+    [
+        ("opnreg", "'openreg'"),
+        ("devhost-opnreg", "'devhost-openreg'"),
+        ("zzz,opnreg", "'openreg'"),
+        ("opnreg,npv", "'openreg' and 'npu'"),
+        ("npw,npv", "'npu'"),
+    ],
 )
 def test_the_nearest_name(name, near):
-    with pytest.raises(SelectionError, match=rf"Did you mean '{near}'\?$"):
+    with pytest.raises(SelectionError, match=rf"Did you mean {near}\?$"):
         chosen([NPU, OPENREG], name)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from devhost.cli.alone import identity
 from devhost.cli.inventory import take_inventory
 from devhost.cli.pool import Job, run_all
-from devhost.discovery import nearest_name
+from devhost.discovery import nearest_names
 from devhost.errors import SelectionError, one_line
 from devhost.journal import State
 
@@ -88,5 +88,5 @@ def _find(name: str, installed: Sequence[InstalledPlugin]) -> InstalledPlugin:
         raise SelectionError(f"'{name}' fits {len(matches)} plugins: {listed}")
     raise SelectionError(
         f"no device plugin '{name}' is installed; installed: {listed}."
-        f"{nearest_name(name, installed)}"
+        f"{nearest_names([name], installed)}"
     )
