@@ -16,7 +16,7 @@ from devhost.manager import Hooks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from devhost.cli.child import Send
+    from devhost.cli.processes import Send
     from devhost.discovery import InstalledPlugin
 
 

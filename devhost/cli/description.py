@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from devhost.activation import Supplied
-    from devhost.cli.child import Send
+    from devhost.cli.processes import Send
     from devhost.discovery import InstalledPlugin
     from devhost.kernels import KernelRegistry
 

@@ -9,12 +9,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from devhost.torch_compat import AUTOLOAD_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    Send: TypeAlias = Callable[[dict[str, Any]], None]
+    """Reports a message from a child to its parent; see ``devhost.cli.child``."""
 
 NO_AUTOLOAD = {AUTOLOAD_VARIABLE: "0"}
 """A plugin that imports torch by itself must not start devhost once more."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import torch
 
     from devhost.activation import Supplied
-    from devhost.cli.child import Send
+    from devhost.cli.processes import Send
     from devhost.types import AmpPolicy
 
     Test = Callable[[torch.device], None]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from devhost import activation, checks, torch_compat
 from devhost import journal as journal_module
 from devhost.cli import alone, smoke
-from devhost.cli.child import inspect
 from devhost.cli.description import describe
+from devhost.cli.inspection import inspect
 from devhost.cli.inventory import installed_torch
 from devhost.errors import DevhostError, exception_text, one_line
 from devhost.journal import State, traceback_text
@@ -22,7 +22,7 @@ from devhost.selection import NONE, VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from devhost.cli.child import Send
+    from devhost.cli.processes import Send
     from devhost.discovery import InstalledPlugin
 
 
@@ -49,7 +49,7 @@ def try_hook_module(plugin: InstalledPlugin, send: Send) -> dict[str, Any]:
     """Import a device plugin, check it and probe it, without torch, as `devhost list` does.
 
     Returns:
-        See ``child.inspect``.
+        See ``inspection.inspect``.
     """
     request = {
         "name": plugin.name,
