@@ -273,3 +273,37 @@ def test_backward_in_several_threads_at_once(device_threads):
     assert len(results) == 6
     for grad in results.values():
         assert grad.eq(20 * 64.0).all()  # d/dw sum(w @ w) = row sums + column sums
+
+
+@pytest.mark.parametrize("target", ["device", "pinned", "peer"])
+def test_a_tensor_freed_behind_another_threads_kernel_is_read_before_it_is_reused(target):
+    # The kernels of the other thread allocate their results while this one's copy waits for them.
+    size = 1 << 18
+    stop = threading.Event()
+
+    def work():
+        minus_one = torch.full((size,), -1.0, device="openreg")
+        while not stop.is_set():
+            minus_one * 1
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    outputs = {
+        "device": torch.empty(size, device="openreg"),
+        "pinned": torch.empty(size, pin_memory=True),
+        "peer": torch.empty(size, device="openreg:1"),
+    }
+    output = outputs[target]
+    wrong = []
+    try:
+        for number in range(300):
+            source = torch.full((size,), float(number), device="openreg")
+            output.copy_(source, non_blocking=True)
+            del source
+            torch.openreg.synchronize()
+            if output.ne(number).any().item():
+                wrong.append(number)
+    finally:
+        stop.set()
+        thread.join()
+    assert wrong == []

@@ -7,6 +7,7 @@
 #include "kernels/kernel_memory.h"
 #include "kernels/layouts.h"
 #include "runtime/device.h"
+#include "runtime/device_cache.h"
 #include "runtime/error.h"
 #include "runtime/stream.h"
 
@@ -94,14 +95,22 @@ void leave_spare_alias(at::Tensor alias, const c10::TensorImpl& source) {
 }  // namespace
 
 KernelScope::KernelScope(c10::DeviceIndex device, c10::DeviceIndex memory)
-    : stream_(oregIsInKernel() != 0 ? nullptr : current_driver_stream(device)) {
-  if (stream_ != nullptr) OREG_CHECK(oregKernelBegin(stream_));
+    : stream_(oregIsInKernel() != 0 ? nullptr : current_driver_stream(device)), device_(device) {
+  if (stream_ != nullptr) {
+    cache_of(device_).kernel_begins();
+    const oregError_t error = oregKernelBegin(stream_);
+    if (C10_UNLIKELY(error != oregSuccess)) cache_of(device_).kernel_ends();
+    OREG_CHECK(error);
+  }
   outer_memory_ = exchange_kernel_memory(memory);
 }
 
 KernelScope::~KernelScope() {
   exchange_kernel_memory(outer_memory_);
-  if (stream_ != nullptr) oregKernelEnd(stream_);  // cannot fail: this thread holds the stream
+  if (stream_ != nullptr) {
+    oregKernelEnd(stream_);  // cannot fail: this thread holds the stream
+    cache_of(device_).kernel_ends();
+  }
 }
 
 namespace {

@@ -41,6 +41,7 @@ class KernelScope {
 
  private:
   oregStream_t stream_;
+  c10::DeviceIndex device_;
   c10::DeviceIndex outer_memory_;
 };
 

@@ -104,6 +104,9 @@ void DeviceCache::free(Block* block) {
   } else if (C10_UNLIKELY(is_worker_pool(block->pool) && current_pool(device_) != block->pool)) {
     // A worker allocated it, and is perhaps behind the thread that frees it.
     add_pending_events(block, {pools_[block->pool]->stream});
+  } else if (C10_UNLIKELY(kernels_.load(std::memory_order_relaxed) > 0 && oregIsInKernel() == 0)) {
+    // Another thread's kernel would get the block, and run before what is queued here.
+    add_pending_events(block, {pools_[block->pool]->stream});
   }
   if (C10_LIKELY(block->pending_events == 0)) make_available(block);
 }

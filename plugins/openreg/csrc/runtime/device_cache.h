@@ -4,7 +4,8 @@
 // Every stream has a pool of its own. A block that is freed may be handed out again at once to the
 // same stream, although work that uses it is still queued there: what uses it next comes later in
 // the same queue. A block that was also used on other streams waits until they have passed the
-// point at which it was freed.
+// point at which it was freed. So does one that is freed while another thread runs a kernel, which
+// may allocate in the middle of the queue.
 //
 // In a pool, a freed block first goes to a list of blocks of exactly its size, which is where most
 // requests find theirs. Only when a request finds none are the blocks of those lists merged with
@@ -14,6 +15,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include <array>
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -39,6 +41,10 @@ class DeviceCache {
   // The block is in use on the stream too, until what the stream has been given when the block is
   // freed has finished.
   void record_stream(Block* block, oregStream_t stream);
+
+  // Around a kernel that runs on the calling thread, its wait for its turn included.
+  void kernel_begins() { kernels_.fetch_add(1, std::memory_order_relaxed); }
+  void kernel_ends() { kernels_.fetch_sub(1, std::memory_order_relaxed); }
 
   // Gives what is not in use back to the driver.
   void empty();
@@ -119,6 +125,7 @@ class DeviceCache {
   std::mutex mutex_;  // held for moments only: never while something is waited for
   std::vector<std::unique_ptr<Pool>> pools_;
   std::deque<PendingEvent> pending_;
+  std::atomic<int> kernels_ = 0;  // on threads of the program; ordered by the streams' own locks
   size_t limit_ = SIZE_MAX;
   uint64_t clock_ = 0;
   Stats stats_;
