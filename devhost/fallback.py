@@ -129,7 +129,8 @@ class CopyingFallback:
             name: tree_map(output if name in outputs else to_cpu, value)
             for name, value in sorted(kwargs.items(), key=lambda item: item[0] in outputs)
         }
-        result = op(*cpu_args, **cpu_kwargs)
+        with torch_compat.without_autocast():  # the CPU's is not for tensors of the device
+            result = op(*cpu_args, **cpu_kwargs)
         self._write_back(op, args, kwargs, copies)
         return tree_map(to_device, result)
 

@@ -168,9 +168,18 @@ class KernelRegistry:
         to copy and to load tensors. Such a storage is that of a new tensor of uint8. Copies to the
         CPU with ``non_blocking=True`` wait, and go to ordinary memory: PyTorch would take pinned
         memory for them, of which a device in Python has none.
+
+        The plugin's ``aten::_copy_from`` gets lazily conjugated and negated tensors as they are
+        (``Tensor.is_conj``, ``Tensor.is_neg``), and copies the values that they stand for.
         """
+        import torch
+
         torch_compat.register_python_device()
         self.impl("aten::_to_copy", torch_compat.to_copy_without_pinned_memory)
+        for key in ("Conjugate", "Negative"):
+            # PyTorch resolves a lazy conjugate by a copy, and would resolve that copy's source
+            # first, by a copy, without end.
+            self.impl("aten::_copy_from", torch.library.fallthrough_kernel, key)
 
     def allow_moving_parameters(self) -> None:
         """Let ``module.to(device)`` keep its parameters, as for PyTorch's own devices.

@@ -527,11 +527,14 @@ def written_arguments(operator: str) -> list[str]:
 
 
 def without_autocast() -> AbstractContextManager[None]:
-    """Return a context in which operators on the out-of-tree device are not cast again."""
+    """Return a context in which autocast casts nothing on the out-of-tree device or the CPU."""
     import torch
 
-    keys = torch._C.DispatchKeySet(torch._C._dispatch_key_parse("AutocastPrivateUse1"))
-    guard: AbstractContextManager[None] = torch._C._ExcludeDispatchKeyGuard(keys)
+    device, cpu = (
+        torch._C.DispatchKeySet(torch._C._dispatch_key_parse(key))
+        for key in ("AutocastPrivateUse1", "AutocastCPU")
+    )
+    guard: AbstractContextManager[None] = torch._C._ExcludeDispatchKeyGuard(device | cpu)
     return guard
 
 

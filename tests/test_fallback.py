@@ -144,3 +144,20 @@ def test_a_control_must_be_complete(device):
     result = device.python("import torch; print('alive')")
     assert result.stdout == "alive\n"
     assert "lacks set_fallback_policy, fallback_stats, reset_fallback_stats" in result.stderr
+
+
+def test_autocast_of_the_cpu_is_not_for_the_device(device):
+    result = device.python(
+        """
+        import torch
+        left, right = torch.ones(2, 3, 4).to("minimal"), torch.ones(2, 4, 5).to("minimal")
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            product = torch.bmm(left, right)
+        print(product.dtype, product.cpu().unique().tolist(), torch.minimal.fallback_stats())
+        """
+    )
+    assert result.stdout.split(" ", 2) == [
+        "torch.float32",
+        "[4.0]",
+        "{'aten::bmm.out': 1}\n",
+    ], result.stderr

@@ -24,7 +24,8 @@ def devhost_kernels(registry):
             return tensor
         storage = torch.frombuffer(tensor.untyped_storage().data, dtype=torch.uint8)
         flat = torch.empty(0, dtype=tensor.dtype, device="cpu")
-        return flat.set_(storage.untyped_storage(), 0, tensor.shape, tensor.stride())
+        flat.set_(storage.untyped_storage(), 0, tensor.shape, tensor.stride())
+        return flat.conj() if tensor.is_conj() else flat
 
     def empty_strided(size, stride, *, dtype=None, **_):
         tensor = torch._C._acc.create_empty_tensor((0,), dtype or torch.float32)
@@ -107,3 +108,12 @@ def test_a_copy_to_the_cpu_needs_no_pinned_memory(storing):
     assert storing("x.to('cpu', non_blocking=True).tolist()") == [0, 1, 2, 3]
     storing("y = x.clone().requires_grad_(); y.to('cpu', non_blocking=True).sum().backward()")
     assert storing("y.grad.cpu().tolist()") == [1, 1, 1, 1]
+
+
+def test_a_lazy_conjugate_is_copied_by_the_plugins_kernel(storing):
+    storing("z = torch.tensor([1 + 2j, 3 - 4j]).to('minimal')")
+    assert storing("z.conj().is_conj()") is True
+    assert storing("torch.view_as_real(z.conj().cpu()).tolist()") == [[1, -2], [3, 4]]
+    resolved = storing("torch.view_as_real(z.conj().resolve_conj().cpu()).tolist()")
+    assert resolved == [[1, -2], [3, 4]]
+    assert storing("torch.view_as_real(z.cpu()).tolist()") == [[1, 2], [3, -4]]

@@ -28,7 +28,12 @@ def _wrap(data_on_host: torch.Tensor) -> torch.Tensor:
 
 
 def _unwrap(value: Any) -> Any:
-    return value.data_on_host if isinstance(value, AcmeTensor) else value
+    if isinstance(value, AcmeTensor):
+        return value.data_on_host
+    if isinstance(value, torch.Tensor) and value.device.type != "cpu":
+        # PyTorch made it without a kernel of this device: a view, or a lazy conjugate.
+        raise NotImplementedError("device acme has no views: copy the tensor to the CPU before")
+    return value
 
 
 def _empty(size: list[int], *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:

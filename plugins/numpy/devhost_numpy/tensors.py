@@ -124,7 +124,3 @@ def register(registry: KernelRegistry) -> None:
         registry.impl(f"aten::{name}", kernel)
     for name in VIEWS:
         registry.impl(f"aten::{name}", on_cpu(operator(name)))
-    for key in ("Conjugate", "Negative"):
-        # PyTorch resolves a lazy conjugate by a copy, and would resolve that copy's source first,
-        # by a copy. The kernel conjugates while it copies.
-        registry.impl("aten::_copy_from", torch.library.fallthrough_kernel, key)
