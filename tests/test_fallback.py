@@ -150,14 +150,14 @@ def test_autocast_of_the_cpu_is_not_for_the_device(device):
     result = device.python(
         """
         import torch
-        left, right = torch.ones(2, 3, 4).to("minimal"), torch.ones(2, 4, 5).to("minimal")
+        total, left = torch.ones(3, 3).to("minimal"), torch.ones(2, 3, 3).to("minimal")
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            product = torch.bmm(left, right)
+            product = torch.addbmm(total, left, left)
         print(product.dtype, product.cpu().unique().tolist(), torch.minimal.fallback_stats())
         """
     )
     assert result.stdout.split(" ", 2) == [
         "torch.float32",
-        "[4.0]",
-        "{'aten::bmm.out': 1}\n",
+        "[7.0]",
+        "{'aten::addbmm': 1}\n",
     ], result.stderr
